@@ -1,0 +1,108 @@
+"""Every exception of the package. The tree::
+
+    ConvsessionsError
+    |-- InvalidInput(ValueError)
+    |   |-- InvalidItem
+    |   `-- InvalidSetting
+    |-- NotFound(LookupError)
+    |   |-- SessionNotFound
+    |   `-- WriteNotFound
+    |-- Conflict
+    |   |-- IdempotencyConflict
+    |   |-- KeyTaken
+    |   |-- ConversationTaken
+    |   |-- EvidenceChanged
+    |   `-- IllegalMove
+    |-- WriteNotSettled
+    |-- LeaseLost
+    `-- RemoteReadFailed
+
+Messages name fields, ids and states; they never quote an item's content or a key.
+HTTP status codes for these are chosen in ``api/`` and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ConvsessionsError(Exception):
+    """Base of everything that convsessions raises on purpose."""
+
+
+class InvalidInput(ConvsessionsError, ValueError):
+    """A value given by the caller cannot be accepted; nothing was recorded."""
+
+    def __init__(self, field: str, problem: str, *, code: str = "invalid") -> None:
+        self.field, self.problem, self.code = field, problem, code
+        super().__init__(f"{field}: {problem}")
+
+
+class InvalidItem(InvalidInput):
+    """An item of an append cannot be accepted; `field` is its path, as in ``items[3].content[0].text``."""
+
+
+class InvalidSetting(InvalidInput):
+    """A value in ``settings.CONVSESSIONS`` cannot be used."""
+
+
+class NotFound(ConvsessionsError, LookupError):
+    """No such row."""
+
+
+class SessionNotFound(NotFound):
+    """No session has this id."""
+
+
+class WriteNotFound(NotFound):
+    """No write has this id."""
+
+
+class Conflict(ConvsessionsError):
+    """The request contradicts what is already recorded."""
+
+
+class IdempotencyConflict(Conflict):
+    """This idempotency key was used in this session for a write with another body."""
+
+
+class KeyTaken(Conflict):
+    """The owner already has a session with this key."""
+
+
+class ConversationTaken(Conflict):
+    """Another session stands for this conversation."""
+
+
+class EvidenceChanged(Conflict):
+    """The remote history, or the write, is no longer what the operator was shown; look again."""
+
+
+class IllegalMove(Conflict):
+    """The write or chunk is in a state that does not allow this."""
+
+
+class WriteNotSettled(ConvsessionsError):
+    """The write had not settled when the caller's patience ended; delivery goes on without the caller.
+
+    `write` is the row as last read: its id, state, hold and evidence tell the rest.
+    """
+
+    def __init__(self, write: Any) -> None:
+        self.write = write
+        super().__init__(f"write {write.pk} is still {write.state}")
+
+
+class LeaseLost(ConvsessionsError):
+    """Another worker took over this session; whatever this one learned must not be recorded."""
+
+
+class RemoteReadFailed(ConvsessionsError):
+    """The remote history could not be read.
+
+    `status`: HTTP status or None; `code`: the API's or our own short code; `retry_after`: seconds or None.
+    """
+
+    def __init__(self, code: str, *, status: int | None = None, retry_after: float | None = None) -> None:
+        self.code, self.status, self.retry_after = code, status, retry_after
+        super().__init__(f"reading the conversation failed: {code}")

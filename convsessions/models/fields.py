@@ -1,0 +1,30 @@
+"""Columns that every supported database treats alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+
+from convsessions.items import codec
+
+
+class ExactJSONField(models.TextField):  # type: ignore[type-arg]
+    """JSON kept as text: jsonb reorders keys and cannot hold U+0000, and MariaDB's JSON is text anyway."""
+
+    def from_db_value(self, value: str | None, expression: Any, connection: Any) -> Any:
+        return None if value is None else codec.decode(value)
+
+    def to_python(self, value: Any) -> Any:
+        return value
+
+    def get_prep_value(self, value: Any) -> Any:
+        return None if value is None else codec.encode(value)
+
+    def value_to_string(self, obj: models.Model) -> str:
+        return codec.encode(self.value_from_object(obj))
+
+
+def choice_length(choices: type[models.TextChoices]) -> int:
+    """The length of a column that holds any of `choices`."""
+    return max(map(len, choices.values))
