@@ -1,0 +1,134 @@
+"""Items cut into requests: small enough for the API, and with what belongs together in one request where it fits.
+
+A call and its output, or a reasoning item and the item it led to, that end up in two requests are half a thought when
+the second one fails. So neighbours that are bound to each other share a chunk, unless they are too many for one.
+
+- A reasoning item is bound to the item after it.
+- An item with a `call_id` is bound to the next ``*_output`` with the same `call_id`, if only calls, outputs and
+  reasoning stand between the two: several parallel calls followed by their outputs are one group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from convsessions.items.intake import PreparedItem
+from convsessions.items.kinds import REASONING
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive items of one append, for one request.
+
+    first_item: position of its first item in the append, from 0. item_count: at least 1. payload: JSON array text.
+    """
+
+    first_item: int
+    item_count: int
+    payload: str
+
+
+def chunks(items: Iterable[PreparedItem], *, max_items: int, max_bytes: int) -> Iterator[Chunk]:
+    """Cut `items` into chunks, in order, reading at most `max_items` + 1 items ahead of what was given out.
+
+    max_items: most items of a chunk, at least 1. max_bytes: most bytes of a payload; an item that alone needs more
+    gets a chunk of its own.
+    """
+    first, current = 0, _Batch(max_items, max_bytes)
+    for group in _groups(iter(items), max_items, max_bytes):
+        if current.texts and not current.fits(group):
+            yield current.chunk(first)
+            first, current = first + len(current.texts), _Batch(max_items, max_bytes)
+        current.add(group)
+    if current.texts:
+        yield current.chunk(first)
+
+
+class _Batch:
+    """The texts of a chunk in the making, and the bytes of its payload."""
+
+    def __init__(self, max_items: int, max_bytes: int) -> None:
+        self._max_items, self._max_bytes = max_items, max_bytes
+        self.texts: list[str] = []
+        self.size = 1  # the opening bracket; each item adds itself and a comma or the closing bracket
+
+    def fits(self, group: Sequence[PreparedItem]) -> bool:
+        count = len(self.texts) + len(group)
+        return count <= self._max_items and self.size + _size(group) <= self._max_bytes
+
+    def add(self, group: Iterable[PreparedItem]) -> None:
+        for item in group:
+            self.texts.append(item.text)
+            self.size += len(item.text) + 1
+
+    def chunk(self, first: int) -> Chunk:
+        return Chunk(first_item=first, item_count=len(self.texts), payload=f"[{','.join(self.texts)}]")
+
+
+def _size(group: Iterable[PreparedItem]) -> int:
+    return sum(len(item.text) + 1 for item in group)
+
+
+def _groups(items: Iterator[PreparedItem], max_items: int, max_bytes: int) -> Iterator[list[PreparedItem]]:
+    """The items in groups that each fit into a chunk; of a group that does not fit, its smaller parts."""
+    window: list[PreparedItem] = []
+    while True:
+        _fill(window, items, max_items, max_bytes)
+        if not window:
+            return
+        length = _group_length(window)
+        if not _Batch(max_items, max_bytes).fits(window[:length]):
+            length = _reasoning_length(window)
+            if not _Batch(max_items, max_bytes).fits(window[:length]):
+                length = 1
+        yield window[:length]
+        del window[:length]
+
+
+def _fill(window: list[PreparedItem], items: Iterator[PreparedItem], max_items: int, max_bytes: int) -> None:
+    """Read on until `window` holds more than a chunk could, so that a group that ends beyond it cannot fit."""
+    batch = _Batch(max_items, max_bytes)
+    batch.add(window)
+    while batch.fits(()):
+        following = list(islice(items, 1))
+        if not following:
+            return
+        window += following
+        batch.add(following)
+
+
+def _group_length(window: Sequence[PreparedItem]) -> int:
+    """How many items from the front of `window` are bound together, directly or through one another."""
+    last = position = 0
+    while position <= last:
+        last = max(last, _bound_to(window, position))
+        position += 1
+    return last + 1
+
+
+def _bound_to(window: Sequence[PreparedItem], position: int) -> int:
+    """The position of the last item that the one at `position` is bound to; its own if there is none."""
+    item = window[position]
+    if item.type == REASONING:
+        return min(position + 1, len(window) - 1)
+    if not item.call_id or _is_output(item):
+        return position
+    for later in range(position + 1, len(window)):
+        other = window[later]
+        if _is_output(other) and other.call_id == item.call_id:
+            return later
+        if not other.call_id and other.type != REASONING:
+            break
+    return position
+
+
+def _is_output(item: PreparedItem) -> bool:
+    return item.type.endswith("_output")
+
+
+def _reasoning_length(window: Sequence[PreparedItem]) -> int:
+    """How many items from the front of `window` are reasoning, with the item that follows them."""
+    thoughts = next((at for at, item in enumerate(window) if item.type != REASONING), len(window))
+    return min(thoughts + 1, len(window)) if thoughts else 1

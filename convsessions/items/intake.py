@@ -1,0 +1,107 @@
+"""From what a caller gave to items that can be sent, or one error that says where and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from convsessions.exceptions import InvalidItem
+from convsessions.items import codec, shapes
+from convsessions.items.kinds import kind_of
+from convsessions.items.plain import plain_object
+from convsessions.items.sanitise import is_unsendable, sanitise
+
+T = TypeVar("T")
+
+UNSENT_ALLOWANCE = 1024 * 1024
+"""Bytes by which an item as given may exceed the limit for an item as sent: for ids, nulls and `provider_data`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedItem:
+    """One item as it will be sent.
+
+    text: its JSON as `codec.encode` writes it. type: its type, ``message`` if it has none. call_id: "" when none.
+    """
+
+    text: str
+    type: str
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """The items of one append.
+
+    items: what to send, in order. digest: of what the caller gave, the same for the same body. omitted: how many
+    items are counted as handled and not sent.
+    """
+
+    items: list[PreparedItem]
+    digest: str
+    omitted: int
+
+
+def prepare_items(items: object, *, max_items: int, max_item_bytes: int) -> Intake:
+    """Check `items` and encode them for sending.
+
+    items: list or tuple of N mappings, or of objects with ``model_dump`` as pydantic has it. max_items: most of N.
+    max_item_bytes: most bytes of one item's JSON as sent.
+    Raises InvalidItem, and nothing else for any input; its message names a path and quotes no content.
+    """
+    given = _listed(items)
+    if len(given) > max_items:
+        raise InvalidItem("items", f"may be at most {max_items}", code="too_many_items")
+    read = [_read(item, f"items[{index}]", max_item_bytes) for index, item in enumerate(given)]
+    sent = [prepared for _, prepared in read if prepared is not None]
+    digest = codec.digest(f"[{','.join(text for text, _ in read)}]")
+    return Intake(items=sent, digest=digest, omitted=len(read) - len(sent))
+
+
+def _listed(items: object) -> list[Any]:
+    """The elements as the list or tuple holds them, whatever a subclass of these makes of iteration."""
+    # By type(), because isinstance() believes, and runs, a `__class__` property.
+    if issubclass(type(items), list):
+        return list.copy(cast("list[Any]", items))
+    if issubclass(type(items), tuple):
+        return list(tuple.__iter__(cast("tuple[Any, ...]", items)))
+    raise InvalidItem("items", "must be a list", code="not_a_list")
+
+
+def _read(item: object, path: str, max_bytes: int) -> tuple[str, PreparedItem | None]:
+    """The JSON of an item as given, and the item to send, or None if it is omitted."""
+    return _guarded(lambda: _prepare(item, path, max_bytes), path)
+
+
+def _prepare(item: object, path: str, max_bytes: int) -> tuple[str, PreparedItem | None]:
+    given = plain_object(item, path=path, limit=max_bytes + UNSENT_ALLOWANCE)
+    clean = sanitise(given)
+    text = codec.encode(given)
+    if is_unsendable(clean):
+        return text, None
+    shapes.check(clean, path)
+    # Sanitising only ever removes fields, so equal means untouched: then one encoding serves both.
+    sent = text if clean == given else codec.encode(clean)
+    if len(sent) > max_bytes:
+        raise InvalidItem(path, f"is {len(sent)} bytes of JSON, more than {max_bytes}", code="too_large")
+    return text, PreparedItem(text=sent, type=kind_of(clean), call_id=_call_id(clean))
+
+
+def _call_id(item: dict[str, Any]) -> str:
+    given = item.get("call_id")
+    return given if isinstance(given, str) else ""
+
+
+def _guarded(step: Callable[[], T], path: str) -> T:
+    """What `step` returns. Anything it raises that is not InvalidItem comes from code of the caller's objects.
+
+    Such an error may quote content, so it is dropped, not chained: ours is raised outside the handler.
+    """
+    try:
+        return step()
+    except InvalidItem:
+        raise
+    except Exception:  # noqa: BLE001, S110 - a mapping, or model_dump, may raise whatever it likes
+        pass
+    raise InvalidItem(path, "cannot be read as JSON data", code="not_json")

@@ -1,0 +1,115 @@
+"""What is known about the types of items: one table each for fields, roles and parts.
+
+Sources are the marks of WIRE.md and the `openai` client's own types (3.57, ``types/responses/*_param.py``), which are
+generated from OpenAI's API document. A type that stands in no table is let through as it is: the API may be newer
+than this module, and refusing an item is its business, not ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+MESSAGE = "message"
+REASONING = "reasoning"
+ITEM_REFERENCE = "item_reference"
+
+ROLES = frozenset({"user", "assistant", "system", "developer"})
+"""Roles that a message may be sent with. Other roles exist, but only on reading."""
+
+REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {
+    MESSAGE: {"role": ("string",), "content": ("string", "array")},
+    REASONING: {"summary": ("array",)},
+    ITEM_REFERENCE: {"id": ("string",)},
+    "function_call": {"call_id": ("string",), "name": ("string",), "arguments": ("string",)},
+    "function_call_output": {"output": ("string", "array")},
+    "custom_tool_call": {"call_id": ("string",), "name": ("string",), "input": ("string",)},
+    "custom_tool_call_output": {"call_id": ("string",), "output": ("string", "array")},
+    "file_search_call": {"id": ("string",), "queries": ("array",)},
+    "web_search_call": {"id": ("string",), "action": ("object",)},
+    "computer_call": {"id": ("string",), "call_id": ("string",)},
+    "computer_call_output": {"call_id": ("string",), "output": ("object",)},
+    "code_interpreter_call": {"id": ("string",), "container_id": ("string",)},
+    "image_generation_call": {"id": ("string",)},
+    "local_shell_call": {"id": ("string",), "call_id": ("string",), "action": ("object",)},
+    "local_shell_call_output": {"id": ("string",), "output": ("string",)},
+    "shell_call": {"call_id": ("string",), "action": ("object",)},
+    "shell_call_output": {"call_id": ("string",), "output": ("array",)},
+    "apply_patch_call": {"call_id": ("string",), "operation": ("object",)},
+    "apply_patch_call_output": {"call_id": ("string",)},
+    "mcp_list_tools": {"id": ("string",), "server_label": ("string",), "tools": ("array",)},
+    "mcp_approval_request": {
+        "id": ("string",),
+        "server_label": ("string",),
+        "name": ("string",),
+        "arguments": ("string",),
+    },
+    "mcp_approval_response": {"approval_request_id": ("string",), "approve": ("boolean",)},
+    "mcp_call": {"id": ("string",), "server_label": ("string",), "name": ("string",), "arguments": ("string",)},
+    "tool_search_call": {"arguments": ("string", "array", "object", "number", "boolean")},
+    "tool_search_output": {"tools": ("array",)},
+    "additional_tools": {"tools": ("array",)},
+    "compaction": {"encrypted_content": ("string",)},
+    "program": {"id": ("string",), "call_id": ("string",), "code": ("string",)},
+    "program_output": {"id": ("string",), "call_id": ("string",), "result": ("string",)},
+}
+"""Fields without which the API refuses an item of the type, with the JSON kinds that each may have (D).
+
+Left out on purpose: `status`, which the client's types require of some items but nobody has reported as refused.
+"""
+
+NULLABLE: dict[str, frozenset[str]] = {
+    "code_interpreter_call": frozenset({"code", "outputs"}),
+    "image_generation_call": frozenset({"result"}),
+}
+"""Fields that must be present and may be null (D): the only nulls that are not the same as leaving the field out."""
+
+KEEPS_ID = frozenset(kind for kind, fields in REQUIRED.items() if "id" in fields) | {REASONING}
+"""Types whose `id` is sent (D, O). Reasoning does not need one, but without it the API asks for encrypted content."""
+
+PARTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "input_text": {"text": ("string",)},
+    "output_text": {"text": ("string",)},
+    "text": {"text": ("string",)},
+    "summary_text": {"text": ("string",)},
+    "reasoning_text": {"text": ("string",)},
+    "refusal": {"refusal": ("string",)},
+    "input_image": {},
+    "input_file": {},
+}
+"""Types of content parts, with their required fields as in `REQUIRED`."""
+
+REFUSED_PARTS = frozenset({("assistant", "input_text")})
+"""Pairs of a message's role and a part's type that the API answers with 400 (O)."""
+
+PART_FIELDS: dict[str, tuple[str, ...]] = {
+    MESSAGE: ("content",),
+    REASONING: ("summary", "content"),
+    "function_call_output": ("output",),
+    "custom_tool_call_output": ("output",),
+    "computer_call_output": ("output",),
+    "shell_call_output": ("output",),
+    "code_interpreter_call": ("outputs",),
+}
+"""Fields that hold content parts: a list of them, or for a computer's screenshot a single one."""
+
+UNTYPED_PARTS = frozenset({"shell_call_output"})
+"""Types whose parts carry no `type` of their own (D)."""
+
+FREE_FORM = frozenset({"arguments", "attributes", "env", "input_schema", "parameters", "schema"})
+"""Names of fields below which the keys belong to the caller: the API adds nothing there, and paths do not name them."""
+
+
+def kind_of(item: Mapping[str, Any]) -> str:
+    """The type of `item`: its `type`, or what the API takes an item without one for; "" if there is no telling.
+
+    A mapping with a role or content is a message (R); one with nothing but an id is a reference (D).
+    """
+    given = item.get("type")
+    if isinstance(given, str):
+        return given
+    if given is not None:
+        return ""
+    if "role" in item or "content" in item:
+        return MESSAGE
+    return ITEM_REFERENCE if [key for key, value in item.items() if value is not None] == ["id"] else ""

@@ -1,0 +1,84 @@
+"""How an item read back may differ from the item sent and still be the same: as data, each row with its source.
+
+Sources: *recorded* traffic of the real endpoint, *reported* by third parties, *documented* by OpenAI (its API document
+or client types), *inferred* where none of these says it. WIRE.md, "How items come back", has the details.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+ADDED = frozenset({"id", "status"})
+"""Top-level fields that the API adds to every item (recorded). A sent id is replaced where the API does not know it."""
+
+EMPTY_UNLESS_USED = frozenset({"annotations", "logprobs"})
+"""Fields that the API adds to output text as empty lists (recorded): an empty one is the same as none."""
+
+TEXT_PARTS = frozenset({"input_text", "output_text", "text"})
+"""Part types that servers exchange for one another.
+
+Recorded: string content comes back as input_text. Reported: agentic-api and smg turn an assistant's text into
+input_text and back, and the client's types for reading know ``text`` as a third spelling.
+"""
+
+TEXT_OR_PARTS = ("content", "output")
+"""Fields in which a string stands for one text part (content: recorded; output: documented as either)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A field that may be absent, null or empty when read back, whatever was sent.
+
+    path: in an item of type `kind`, with ``[]`` for any index. A value that is there must still be what was sent.
+    """
+
+    kind: str
+    path: str
+    source: str
+
+
+LOST = (
+    Lost("file_search_call", "results", "reported; documented: include[]=file_search_call.results"),
+    Lost("code_interpreter_call", "outputs", "reported; documented: include[]=code_interpreter_call.outputs"),
+    Lost("shell_call", "environment", "reported"),
+    Lost("message", "phase", "reported"),
+    Lost("message", "content[].image_url", "documented: include[]=message.input_image.image_url"),
+    Lost("message", "content[].logprobs", "documented: include[]=message.output_text.logprobs"),
+    Lost("computer_call_output", "output.image_url", "documented: include[]=computer_call_output.output.image_url"),
+    Lost("reasoning", "encrypted_content", "documented: include[]=reasoning.encrypted_content"),
+    Lost("web_search_call", "action.sources", "documented: include[]=web_search_call.action.sources"),
+    Lost("web_search_call", "results", "documented: include[]=web_search_call.results"),
+    Lost("function_call_output", "output[].image_url", "inferred: images need include[], and none names this one"),
+    Lost("custom_tool_call_output", "output[].image_url", "inferred: images need include[], and none names this one"),
+)
+
+
+def _by_kind() -> dict[str, frozenset[str]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for row in LOST:
+        found[row.kind].add(row.path)
+    return {kind: frozenset(paths) for kind, paths in found.items()}
+
+
+_LOST_PATHS = _by_kind()
+
+
+def lost_paths(kind: str) -> frozenset[str]:
+    """The paths in `LOST` for items of type `kind`."""
+    return _LOST_PATHS.get(kind, frozenset())
+
+
+IDENTITY: dict[str, tuple[str, ...]] = {
+    "message": ("role", "content"),
+    "reasoning": ("summary", "content"),
+    "function_call": ("call_id", "name", "arguments"),
+    "function_call_output": ("call_id", "output"),
+    "custom_tool_call": ("call_id", "name", "input"),
+    "custom_tool_call_output": ("call_id", "output"),
+    "item_reference": ("id",),
+}
+"""The fields that tell which item one is, whatever else was rewritten; of content parts only the text counts.
+
+Types that do not stand here are known by their call_id and all their strings.
+"""
