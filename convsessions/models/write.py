@@ -175,7 +175,6 @@ class WriteChunk(models.Model):
     """1 to 20 consecutive items of an append, sent in one request. Only the journal changes it."""
 
     write = models.ForeignKey(WriteIntent, verbose_name=_("write"), on_delete=models.PROTECT, related_name="chunks")
-    index = models.PositiveIntegerField(_("index"))
     first_item = models.PositiveIntegerField(_("first item"), help_text=_("position in the write, from 0"))
     item_count = models.PositiveSmallIntegerField(_("items"))
     payload = models.TextField(_("payload"), help_text=_("a JSON array, as it is sent"))
@@ -200,9 +199,9 @@ class WriteChunk(models.Model):
     class Meta:
         verbose_name = _("chunk")
         verbose_name_plural = _("chunks")
-        ordering = ("index",)
+        ordering = ("first_item",)
         constraints = (
-            models.UniqueConstraint(fields=["write", "index"], name="convsessions_chunk_once"),
+            models.UniqueConstraint(fields=["write", "first_item"], name="convsessions_chunk_once"),
             models.CheckConstraint(
                 name="convsessions_chunk_state", condition=Q(state__in=[s.value for s in WriteState])
             ),
@@ -217,7 +216,7 @@ class WriteChunk(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"chunk {self.index} of {self.write_id}"
+        return f"chunk at item {self.first_item} of write {self.write_id}"
 
     def move(self, to: WriteState) -> None:
         """Change `state`, if the table allows it; the caller saves. Raises IllegalMove."""

@@ -1,0 +1,58 @@
+"""System checks: wrong settings and known traps, each with an id and a hint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import connections
+
+from .conf import conf, problems
+from .enqueue import queue_settings
+from .journal.locking import alias
+
+
+@register("convsessions")
+def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """E001: every value in CONVSESSIONS can be used. E002: the dotted paths can be imported."""
+    found: list[CheckMessage] = [
+        Error(f"CONVSESSIONS[{name!r}] cannot be used.", hint=f"It must be {rule}.", id="convsessions.E001")
+        for name, rule in problems()
+    ]
+    if found:
+        return found
+    for name in ("CLIENT_FACTORY", "ASYNC_CLIENT_FACTORY", "DISPATCHER"):
+        try:
+            conf.import_string(name)
+        except ImportError:
+            hint = "Give the dotted path of a callable."
+            found.append(Error(f"CONVSESSIONS[{name!r}] cannot be imported.", hint=hint, id="convsessions.E002"))
+    return found
+
+
+@register(Tags.database)
+def check_sqlite(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """W001: on SQLite, transactions begin with BEGIN IMMEDIATE, which stands in for the row locks it lacks."""
+    connection = connections[alias()]
+    if connection.vendor != "sqlite" or getattr(connection, "transaction_mode", None) == "IMMEDIATE":
+        return []
+    hint = f'Set DATABASES["{alias()}"]["OPTIONS"]["transaction_mode"] = "IMMEDIATE".'
+    return [Warning("SQLite without BEGIN IMMEDIATE fails under concurrent writers.", hint=hint, id="convsessions.W001")]
+
+
+@register("convsessions")
+def check_timeouts(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """W002, W003: HTTP timeout < lease < django-q2's `timeout` < its `retry`."""
+    queue = queue_settings()
+    if queue is None:
+        return []
+    lease = conf.REQUEST_TIMEOUT + conf.LEASE_GRACE
+    found: list[CheckMessage] = []
+    if not isinstance(queue.timeout, int) or queue.timeout <= lease + conf.DELIVERY_BUDGET:
+        needed = int(lease + conf.DELIVERY_BUDGET) + 1
+        hint = f'Set Q_CLUSTER["timeout"] to a whole number of seconds, at least {needed} with these CONVSESSIONS values.'
+        found.append(Warning("django-q2's timeout can hit a delivery in its work.", hint=hint, id="convsessions.W002"))
+    elif queue.retry <= queue.safe_retry:
+        hint = f'Set Q_CLUSTER["retry"] to more than {queue.safe_retry}: timeout * (1 + ceil((queue_limit + bulk) / workers)).'
+        found.append(Warning("django-q2 repeats tasks that are still queued or running.", hint=hint, id="convsessions.W003"))
+    return found

@@ -1,0 +1,44 @@
+"""What the journal contributes to a reconciliation: ids that are spoken for, and chunks that could explain a run."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from django.db.models import Q
+from django.utils import timezone
+
+from convsessions.journal.turn import remote_ids_of
+from convsessions.models import ConversationSession, WriteChunk, WriteIntent
+from convsessions.reconcile.matching import Item
+from convsessions.states import WriteState
+
+RIVAL_WINDOW = dt.timedelta(hours=1)
+"""How long after its deadline a request that was judged absent is still thought able to land."""
+
+Originals = list[tuple[Sequence[Item], Sequence[str]]]
+
+
+def bound_ids(session: ConversationSession, *, using: str) -> frozenset[str]:
+    """The remote ids that are bound to saved chunks of the session's present generation."""
+    return frozenset(remote_ids_of(session.pk, session.generation, using=using))
+
+
+def rivals_of(chunk: WriteChunk, session: ConversationSession, *, using: str) -> list[Sequence[Item]]:
+    """The items of other chunks of the session of which a request may have been applied without our noticing."""
+    unnoticed = Q(resent=True) | Q(state=WriteState.CANCELLED, attempts__gt=0)
+    rivals = WriteChunk.objects.using(using).filter(
+        unnoticed,
+        write__session=session,
+        write__generation=session.generation,
+        # A host's clock may be off by minutes; the window is not meant to be exact.
+        deadline_at__gt=timezone.now() - RIVAL_WINDOW,
+    )
+    return [rival.items for rival in rivals.exclude(pk=chunk.pk)]
+
+
+def copies_question(write: WriteIntent) -> tuple[str, Originals]:
+    """Where to look for late copies of a write's chunks that were sent again: the anchor, and items with their ids."""
+    resent = list(write.chunks.filter(resent=True))
+    anchor = (resent[0].anchor or "") if resent else ""
+    return anchor, [(chunk.items, chunk.remote_ids) for chunk in resent]

@@ -1,0 +1,78 @@
+"""Reading the remote for an operator: what the history says now about an ambiguous write, and what can be done."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from convsessions.exceptions import IllegalMove, RemoteReadFailed, WriteNotFound
+from convsessions.items import codec
+from convsessions.journal.locking import alias
+from convsessions.journal.resolving import possible
+from convsessions.models import WriteIntent
+from convsessions.reconcile.engine import Question, find_copies, judge
+from convsessions.reconcile.matching import Finding
+from convsessions.reconcile.reading import History, read_history
+from convsessions.states import Resolution, WriteState
+
+from . import drivers
+from .evidence import bound_ids, copies_question, rivals_of
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The evidence as just read. `token` stands for it; `seen` is the newest `Reconciliation` at that time."""
+
+    verdict: str
+    evidence: dict[str, Any]
+    possible: list[Resolution]
+    seen: int
+
+    @property
+    def token(self) -> str:
+        kept = {name: value for name, value in self.evidence.items() if name not in {"pages"}}
+        return codec.digest(codec.encode([self.verdict, kept, self.seen]))
+
+
+def inspect_write(write_id: uuid.UUID) -> Inspection:
+    """Read the remote history for an ambiguous write; changes nothing.
+
+    Raises WriteNotFound, IllegalMove when the write is not ambiguous, RemoteReadFailed; RuntimeError inside a
+    transaction.
+    """
+    write = WriteIntent.objects.using(alias()).select_related("session").filter(pk=write_id).first()
+    if write is None:
+        raise WriteNotFound(f"no write {write_id}")
+    if write.state != WriteState.AMBIGUOUS:
+        raise IllegalMove(f"write {write.pk} is {write.state}; only an ambiguous write can be resolved")
+    seen = write.reconciliations.order_by("-pk").values_list("pk", flat=True).first() or 0
+    finding = _look(write)
+    evidence = finding.evidence()
+    return Inspection(finding.verdict.value, evidence, possible(write, finding.verdict, evidence), seen)
+
+
+def _look(write: WriteIntent) -> Finding:
+    chunk = write.chunks.filter(state=WriteState.AMBIGUOUS).first()
+    bound = bound_ids(write.session, using=alias())
+    if chunk is None:
+        anchor, originals = copies_question(write)
+        return find_copies(originals, _read(write, anchor), bound)
+    question = Question(
+        conversation_id=write.session.conversation_id or "",
+        anchor=chunk.anchor or "",
+        sent=chunk.items,
+        bound=bound,
+        rivals=rivals_of(chunk, write.session, using=alias()),
+    )
+    return judge(question, _read(write, question.anchor))
+
+
+def _read(write: WriteIntent, anchor: str) -> History:
+    conversation_id = write.session.conversation_id or ""
+    history = drivers.read_all(
+        write.session, lambda next_deadline: read_history(conversation_id, anchor, next_deadline)
+    )
+    if history.problem is not None:
+        raise RemoteReadFailed(history.problem.code, status=history.problem.status)
+    return history

@@ -1,0 +1,150 @@
+"""What to do next for a session, decided and journaled under its lock.
+
+Every function requires the turn's transaction.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from convsessions.conf import conf
+from convsessions.journal.turn import Turn
+from convsessions.models import WriteChunk, WriteIntent
+from convsessions.reconcile.engine import Question
+from convsessions.remote import clock
+from convsessions.remote.calls import (
+    AppendItems,
+    CreateConversation,
+    DeleteConversation,
+    DeleteItem,
+    ListItems,
+    RemoteCall,
+)
+from convsessions.states import CancelCause, Resolution, WriteKind, WriteState
+
+from .evidence import bound_ids, copies_question, rivals_of
+from .steps import LookForCopies, ReadNewest, ReadTail, Reconcile, Send, Shift, Step, Wait
+
+
+def plan(turn: Turn, shift: Shift) -> Step | None:
+    """The next step; None when the lease was given back, for there is nothing (more) to do now."""
+    while (write := turn.head()) is not None:
+        if write.state == WriteState.AMBIGUOUS:
+            turn.release(None)
+            return None
+        held = _seconds_held(turn, write)
+        if held > 0:
+            if held <= shift.patience():
+                return Wait(held)
+            turn.release(write.next_attempt_at)
+            return None
+        if shift.is_over():
+            turn.release(turn.now, ring=True)
+            return None
+        step = _PLANS[WriteKind(write.kind)](turn, write)
+        if step is not None:
+            return step
+    turn.release(None)
+    return None
+
+
+def _seconds_held(turn: Turn, write: WriteIntent) -> float:
+    if write.next_attempt_at is None:
+        return 0.0
+    return (write.next_attempt_at - turn.now).total_seconds()
+
+
+def _plan_append(turn: Turn, write: WriteIntent) -> Step | None:
+    if write.doomed_ids:
+        return _send(turn, write, DeleteItem(**_addressed(turn), item_id=write.doomed_ids[0]), write.doomed_ids[0])
+    chunk = turn.next_chunk(write)
+    if chunk is None and (write.cancel_cause or not write.chunks.filter(resent=True).exists()):
+        turn.write_saved(write)
+        return None
+    if write.cancel_cause == CancelCause.CLEAR or write.resolution == Resolution.ROLLBACK:
+        # The conversation is about to be deleted, or this write's items were: nothing depends on what is in flight.
+        turn.note_interrupted(write)
+        turn.cancel(write)
+        return None
+    if chunk is None:
+        return _look_for_copies(turn, write)
+    if chunk.state == WriteState.SENDING:
+        turn.note_interrupted(write)
+        return Reconcile(write_id=write.pk, chunk_id=chunk.pk, question=_question(turn, chunk))
+    if write.cancel_cause:
+        turn.cancel(write)
+        return None
+    if turn.session.conversation_id is None:
+        call = CreateConversation(metadata=turn.session.metadata, not_after=turn.not_after)
+        return _send(turn, write, call)
+    if turn.session.tail_anchor is None:
+        return ReadTail(write_id=write.pk, call=ListItems(**_addressed(turn), order="desc", limit=1))
+    return _send_chunk(turn, write, chunk)
+
+
+def _plan_pop(turn: Turn, write: WriteIntent) -> Step | None:
+    if turn.session.conversation_id is None:
+        turn.write_saved(write)
+        return None
+    if write.target_id:
+        # Journaled: it may have been deleted already, so it is too late to cancel. Deleting it twice is harmless.
+        return _send(turn, write, DeleteItem(**_addressed(turn), item_id=write.target_id), write.target_id)
+    if write.cancel_cause:
+        turn.cancel(write)
+        return None
+    newest = ListItems(**_addressed(turn), order="desc", limit=2)
+    return ReadNewest(write_id=write.pk, call=newest, tail=turn.session.tail_anchor or "")
+
+
+def _plan_clear(turn: Turn, write: WriteIntent) -> Step | None:
+    if write.cancel_cause and not write.target_id:
+        turn.cancel(write)
+        return None
+    if turn.session.conversation_id is None:
+        turn.session_cleared()
+        turn.write_saved(write)
+        return None
+    turn.clear_found(write)
+    return _send(turn, write, DeleteConversation(**_addressed(turn)), write.target_id)
+
+
+_PLANS = {WriteKind.APPEND: _plan_append, WriteKind.POP: _plan_pop, WriteKind.CLEAR: _plan_clear}
+
+
+def _addressed(turn: Turn) -> dict[str, str | float]:
+    return {"conversation_id": turn.session.conversation_id or "", "not_after": turn.not_after}
+
+
+def _send(turn: Turn, write: WriteIntent, call: RemoteCall, target_id: str = "") -> Send:
+    turn.note_interrupted(write)
+    attempt_id = turn.begin_request(write, call.operation, target_id=target_id)
+    return Send(call=call, write_id=write.pk, attempt_id=attempt_id, target_id=target_id)
+
+
+def _send_chunk(turn: Turn, write: WriteIntent, chunk: WriteChunk) -> Send:
+    attempt_id = turn.begin_request(write, AppendItems.operation, chunk=chunk)
+    call = AppendItems(**_addressed(turn), payload=chunk.payload, count=chunk.item_count)
+    return Send(call=call, write_id=write.pk, attempt_id=attempt_id, chunk_id=chunk.pk, sent=chunk.items)
+
+
+def _question(turn: Turn, chunk: WriteChunk) -> Question:
+    settled_at = (chunk.deadline_at or turn.now) + dt.timedelta(seconds=conf.SETTLE_SECONDS)
+    return Question(
+        conversation_id=turn.session.conversation_id or "",
+        anchor=chunk.anchor or "",
+        sent=chunk.items,
+        bound=bound_ids(turn.session, using=turn.using),
+        rivals=rivals_of(chunk, turn.session, using=turn.using),
+        absence_from=clock.now() + (settled_at - turn.now).total_seconds(),
+    )
+
+
+def _look_for_copies(turn: Turn, write: WriteIntent) -> LookForCopies:
+    anchor, originals = copies_question(write)
+    return LookForCopies(
+        write_id=write.pk,
+        conversation_id=turn.session.conversation_id or "",
+        anchor=anchor,
+        originals=originals,
+        bound=bound_ids(turn.session, using=turn.using),
+    )

@@ -1,0 +1,171 @@
+"""The protocol of delivery: claim, call, settle. Sans-I/O towards the remote: it yields requests and is sent outcomes.
+
+Between two yields it runs short durable transactions on the journal; it never yields inside one. What a process that
+dies leaves behind, wherever it dies (SIGKILL, SIGTERM, `SystemExit` of django-q2's task timeout, a lost database
+connection):
+
+| # | it dies                                             | the journal says               | the next worker                   |
+|---|-----------------------------------------------------|--------------------------------|-----------------------------------|
+| A | before the claim is committed                       | write pending, no lease        | begins, after a doorbell or sweep |
+| B | after the claim, before the request is sent         | chunk sending, lease runs out  | reconciles: absent, sends again   |
+| C | while the request is being sent or answered         | chunk sending, lease runs out  | reconciles: saved, or absent      |
+| D | after the reply, before the settling is committed   | chunk sending, lease runs out  | reconciles: saved                 |
+| E | after settling, with the next request begun         | next chunk sending             | as B                              |
+| F | after the last settling, the lease given back       | write saved                    | finds nothing to do               |
+| G | while it reads the history, or waits                | chunk sending, lease runs out  | reads again                       |
+
+For creating a conversation, B to D leave at most an empty orphan; deletions are repeated, and 404 means done.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import uuid
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from convsessions.conf import conf
+from convsessions.exceptions import LeaseLost
+from convsessions.journal import leases
+from convsessions.reconcile import engine
+from convsessions.reconcile.reading import read_history
+from convsessions.remote.calls import Pause, RemoteCall
+from convsessions.remote.outcomes import Outcome
+from convsessions.states import OutcomeKind
+
+from . import settling
+from .planning import plan
+from .steps import LookForCopies, ReadNewest, ReadTail, Reconcile, Send, Shift, Step, Wait
+
+logger = logging.getLogger(__name__)
+
+
+class Ending(enum.StrEnum):
+    """Why a delivery ended."""
+
+    NOTHING_TO_DO = "nothing_to_do"
+    """No open write, or another worker is at it."""
+    DONE = "done"
+    """The lease was given back: all is settled, or the head write waits for a time, a person, or the next task."""
+    LEASE_LOST = "lease_lost"
+    """Another worker took over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    session_id: uuid.UUID
+    ending: Ending
+    steps: int = 0
+
+
+Delivery = Generator[RemoteCall | Pause, Outcome | None, Report]
+Requests = Generator[RemoteCall | Pause, Outcome | None, Step | None]
+
+
+def deliver(session_id: uuid.UUID, *, using: str, budget: float | None = None) -> Delivery:
+    """Deliver the open writes of a session in their order, until none can go on or `budget` seconds are over.
+
+    Yields requests and pauses; is sent the outcome of each request, None for a pause. Raises SessionNotFound;
+    RuntimeError where the caller holds a transaction. Whatever a driver throws in here, the journal stays as after a
+    crash: the lease is not given back, and runs out.
+    """
+    with leases.claim(session_id, using=using) as claimed:
+        if claimed is None:
+            return Report(session_id, Ending.NOTHING_TO_DO)
+        lease, turn = claimed
+        shift = Shift(lease, conf.DELIVERY_BUDGET if budget is None else budget)
+        step = plan(turn, shift)
+    try:
+        while step is not None:
+            shift.steps += 1
+            step = yield from _carry_out(step, shift)
+    except LeaseLost:
+        logger.warning("lease_lost session=%s", session_id)
+        return Report(session_id, Ending.LEASE_LOST, shift.steps)
+    return Report(session_id, Ending.DONE, shift.steps)
+
+
+def _carry_out(step: Step, shift: Shift) -> Requests:
+    """Do what `step` says, record how it ended, and plan the next one in the same transaction."""
+    if isinstance(step, Send):
+        return (yield from _send(step, shift))
+    if isinstance(step, Reconcile):
+        return (yield from _reconcile(step, shift))
+    if isinstance(step, LookForCopies):
+        return (yield from _look_for_copies(step, shift))
+    if isinstance(step, ReadTail):
+        return (yield from _read_tail(step, shift))
+    if isinstance(step, ReadNewest):
+        return (yield from _read_newest(step, shift))
+    return (yield from _wait(step, shift))
+
+
+def _send(step: Send, shift: Shift) -> Requests:
+    outcome = yield step.call
+    assert outcome is not None  # noqa: S101 - requests are always answered
+    _log(step, outcome, shift)
+    with leases.turn(shift.lease) as turn:
+        settling.settle_request(turn, step, outcome)
+        shift.renewed = turn.started
+        return plan(turn, shift)
+
+
+def _reconcile(step: Reconcile, shift: Shift) -> Requests:
+    answer = yield from engine.decide(step.question, shift.read_deadline, shift.patience)
+    with leases.turn(shift.lease) as turn:
+        settling.settle_answer(turn, step, answer)
+        shift.renewed = turn.started
+        return plan(turn, shift)
+
+
+def _look_for_copies(step: LookForCopies, shift: Shift) -> Requests:
+    history = yield from read_history(step.conversation_id, step.anchor, shift.read_deadline)
+    with leases.turn(shift.lease) as turn:
+        settling.settle_copies(turn, step, history)
+        shift.renewed = turn.started
+        return plan(turn, shift)
+
+
+def _read_tail(step: ReadTail, shift: Shift) -> Requests:
+    outcome = yield step.call
+    assert outcome is not None  # noqa: S101 - requests are always answered
+    with leases.turn(shift.lease) as turn:
+        settling.settle_tail(turn, step, outcome)
+        shift.renewed = turn.started
+        return plan(turn, shift)
+
+
+def _read_newest(step: ReadNewest, shift: Shift) -> Requests:
+    newest = yield step.call
+    assert newest is not None  # noqa: S101 - requests are always answered
+    after_tail = None
+    if newest.kind is OutcomeKind.APPLIED and step.tail and step.tail not in newest.ids:
+        # Others appended meanwhile, or the tail was deleted, or this read was stale and would pop the wrong item.
+        after_tail = yield from read_history(step.call.conversation_id, step.tail, shift.read_deadline)
+    with leases.turn(shift.lease) as turn:
+        settling.settle_newest(turn, step, newest, after_tail)
+        shift.renewed = turn.started
+        return plan(turn, shift)
+
+
+def _wait(step: Wait, shift: Shift) -> Requests:
+    yield Pause(step.seconds)
+    with leases.turn(shift.lease) as turn:
+        shift.renewed = turn.started
+        return plan(turn, shift)
+
+
+def _log(step: Send, outcome: Outcome, shift: Shift) -> None:
+    level = logging.DEBUG if outcome.kind is OutcomeKind.APPLIED else logging.WARNING
+    logger.log(
+        level,
+        "request_ended session=%s write=%s attempt=%s operation=%s outcome=%s code=%s request_id=%s",
+        shift.lease.session_id,
+        step.write_id,
+        step.attempt_id,
+        step.call.operation.value,
+        outcome.kind.value,
+        outcome.code,
+        outcome.request_id,
+    )

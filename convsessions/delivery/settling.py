@@ -1,0 +1,205 @@
+"""Recording how a step ended. Every function requires the turn's transaction.
+
+Nothing here guesses: an outcome that is not known leaves the chunk `sending`, and planning reconciles it.
+"""
+
+from __future__ import annotations
+
+from convsessions.conf import conf
+from convsessions.exceptions import LeaseLost
+from convsessions.items.comparison import contained
+from convsessions.journal.turn import Turn
+from convsessions.models import WriteChunk, WriteIntent
+from convsessions.reconcile.engine import Answer, TooEarly, Unreadable, find_copies
+from convsessions.reconcile.matching import Finding
+from convsessions.reconcile.reading import History
+from convsessions.remote.outcomes import Outcome, Then
+from convsessions.states import HoldCode, Operation, OutcomeKind, Verdict, WriteKind, WriteState
+
+from .steps import LookForCopies, ReadNewest, ReadTail, Reconcile, Send
+
+MAX_SENDS = 8
+"""Times that a chunk is sent before a person is asked why it never arrives."""
+MAX_READ_FAILURES = 20
+"""Reads of the history that fail in a row before a person is asked: more than an hour with the default backoff."""
+ALREADY_THERE = "item_already_in_conversation"
+
+
+def settle_request(turn: Turn, step: Send, outcome: Outcome) -> None:
+    """Record the outcome of a request that changes the remote."""
+    write = _same_write(turn, step.write_id)
+    turn.end_request(step.attempt_id, outcome)
+    if step.call.operation is Operation.APPEND_ITEMS:
+        _settle_append(turn, write, _same_chunk(turn, write, step.chunk_id), step, outcome)
+    elif outcome.kind is OutcomeKind.NOT_APPLIED:
+        _wait_or_refuse(turn, write, None, outcome)
+    elif outcome.kind is OutcomeKind.UNKNOWN:
+        _try_removal_again(turn, write, step, outcome)
+    else:
+        _settle_applied(turn, write, step, outcome)
+
+
+def _settle_append(turn: Turn, write: WriteIntent, chunk: WriteChunk, step: Send, outcome: Outcome) -> None:
+    if outcome.kind is OutcomeKind.APPLIED:
+        _settle_applied_append(turn, write, chunk, step, outcome)
+    elif outcome.then is Then.RECONCILE:
+        turn.note_error(write, outcome.code)
+    else:
+        if outcome.then is not Then.REFUSE:
+            turn.chunk_not_applied(chunk)
+        _wait_or_refuse(turn, write, chunk, outcome)
+
+
+def _settle_applied_append(turn: Turn, write: WriteIntent, chunk: WriteChunk, step: Send, outcome: Outcome) -> None:
+    altered = [
+        stored["id"] for sent, stored in zip(step.sent, outcome.items, strict=True) if not contained(sent, stored)
+    ]
+    if not altered:
+        turn.chunk_saved(write, chunk, outcome.ids)
+        return
+    # Applied, but not as sent: an id of another conversation's item brings that item, whatever was sent (recorded).
+    evidence = {"reply": outcome.ids, "altered": altered, "parts": altered, "anchor": chunk.anchor}
+    turn.record_reconciliation(write, chunk, Verdict.PARTIAL, evidence)
+    turn.ambiguous(write, chunk, Verdict.PARTIAL)
+
+
+def _settle_applied(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome) -> None:
+    operation = step.call.operation
+    if operation is Operation.CREATE_CONVERSATION:
+        turn.conversation_created(outcome.data["id"])
+        turn.clear_hold(write)
+    elif write.kind == WriteKind.APPEND:
+        turn.doomed_deleted(write, step.target_id)
+    else:
+        if operation is Operation.DELETE_CONVERSATION:
+            turn.session_cleared()
+        turn.write_saved(write)
+
+
+def _try_removal_again(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome) -> None:
+    # Deleting one id twice is harmless, and of a conversation that was created unnoticed an empty orphan remains,
+    # which the attempt's row records.
+    created = step.call.operation is Operation.CREATE_CONVERSATION
+    hold = HoldCode.UNREACHABLE if created else HoldCode.UNCONFIRMED
+    turn.hold(write, hold, backoff(write), error_code=outcome.code)
+
+
+def _wait_or_refuse(turn: Turn, write: WriteIntent, chunk: WriteChunk | None, outcome: Outcome) -> None:
+    if outcome.then is Then.REFUSE and write.doomed_ids:
+        turn.ambiguous(write, None, Verdict.UNDECIDED)
+    elif outcome.then is Then.REFUSE:
+        turn.refuse(write, chunk, code=outcome.code, param=outcome.param)
+    else:
+        turn.hold(write, outcome.hold, _seconds_to_wait(write, outcome), error_code=outcome.code)
+
+
+def _seconds_to_wait(write: WriteIntent, outcome: Outcome) -> float:
+    cap = conf.RETRY_BACKOFF[1]
+    if outcome.then is Then.HOLD:
+        return cap
+    return backoff(write) if outcome.retry_after is None else min(outcome.retry_after, cap)
+
+
+def backoff(write: WriteIntent) -> float:
+    """Seconds before the next try of a write: doubled with every failure in a row, and capped."""
+    first, cap = conf.RETRY_BACKOFF
+    return min(first * 2.0 ** min(write.failures, 60), cap)
+
+
+def settle_answer(turn: Turn, step: Reconcile, answer: Answer) -> None:
+    """Record what a reconciliation found out about a chunk."""
+    write = _same_write(turn, step.write_id)
+    chunk = _same_chunk(turn, write, step.chunk_id)
+    if isinstance(answer, TooEarly):
+        turn.hold(write, HoldCode.SETTLING, answer.seconds, error_code=write.error_code, failed=False)
+    elif isinstance(answer, Unreadable):
+        _settle_unreadable(turn, write, chunk, answer.problem)
+    else:
+        _settle_finding(turn, write, chunk, answer)
+
+
+def _settle_finding(turn: Turn, write: WriteIntent, chunk: WriteChunk, finding: Finding) -> None:
+    turn.record_reconciliation(write, chunk, finding.verdict, finding.evidence())
+    if finding.verdict is Verdict.SAVED:
+        turn.chunk_saved(write, chunk, finding.ids)
+    elif finding.verdict is not Verdict.ABSENT:
+        turn.ambiguous(write, chunk, finding.verdict)
+    elif write.error_code == ALREADY_THERE:
+        # Not ours: the caller gave an id that the conversation has. Sent again, it would be refused again.
+        turn.refuse(write, chunk, code=ALREADY_THERE)
+    elif chunk.attempts >= MAX_SENDS:
+        turn.ambiguous(write, chunk, Verdict.ABSENT)
+    else:
+        turn.chunk_not_applied(chunk, judged_absent=True)
+        turn.clear_hold(write)
+
+
+def _settle_unreadable(turn: Turn, write: WriteIntent, chunk: WriteChunk | None, problem: Outcome) -> None:
+    if write.failures < MAX_READ_FAILURES or problem.then is Then.HOLD:
+        _hold_read(turn, write, problem)
+    else:
+        turn.record_reconciliation(write, chunk, Verdict.UNDECIDED, {"code": problem.code, "status": problem.status})
+        turn.ambiguous(write, chunk, Verdict.UNDECIDED)
+
+
+def _hold_read(turn: Turn, write: WriteIntent, problem: Outcome) -> None:
+    turn.hold(
+        write, problem.hold or HoldCode.UNREADABLE, _seconds_to_wait(write, problem), error_code=problem.code
+    )
+
+
+def settle_copies(turn: Turn, step: LookForCopies, history: History) -> None:
+    """Record whether a request that was judged absent landed after all."""
+    write = _same_write(turn, step.write_id)
+    if history.problem is not None:
+        _settle_unreadable(turn, write, None, history.problem)
+        return
+    finding = find_copies(step.originals, history, step.bound)
+    turn.record_reconciliation(write, None, finding.verdict, finding.evidence())
+    if finding.verdict is Verdict.SAVED:
+        turn.write_saved(write)
+    else:
+        turn.ambiguous(write, None, finding.verdict)
+
+
+def settle_tail(turn: Turn, step: ReadTail, outcome: Outcome) -> None:
+    """Record the last item of a conversation that the session did not write from its start."""
+    write = _same_write(turn, step.write_id)
+    if outcome.kind is OutcomeKind.APPLIED:
+        turn.tail_read(outcome.ids[0] if outcome.ids else "")
+        turn.clear_hold(write)
+    else:
+        _hold_read(turn, write, outcome)
+
+
+def settle_newest(turn: Turn, step: ReadNewest, newest: Outcome, after_tail: History | None) -> None:
+    """Record which item a pop removes: the last one of `after_tail` where that had to be read, else of `newest`."""
+    write = _same_write(turn, step.write_id)
+    problem = newest if after_tail is None else after_tail.problem
+    if problem is not None and problem.kind is not OutcomeKind.APPLIED:
+        _hold_read(turn, write, problem)
+        return
+    items = newest.items[::-1] if after_tail is None else after_tail.items
+    if items:
+        before = step.tail if after_tail is not None and not after_tail.anchor_gone else ""
+        turn.pop_found(write, items[-1], items[-2]["id"] if len(items) > 1 else before)
+    elif after_tail is not None and not after_tail.anchor_gone:
+        # The tail exists and nothing follows it, yet the newest item is another: one of the two reads was stale.
+        turn.hold(write, HoldCode.UNREADABLE, backoff(write), error_code="stale_read")
+    else:
+        turn.tail_read("")
+        turn.write_saved(write)
+
+
+def _same_write(turn: Turn, write_id: object) -> WriteIntent:
+    write = turn.head()
+    if write is None or write.pk != write_id or write.state not in (WriteState.PENDING, WriteState.SENDING):
+        raise LeaseLost(f"write {write_id} is not in this worker's hands any more")
+    return write
+
+
+def _same_chunk(turn: Turn, write: WriteIntent, chunk_id: int | None) -> WriteChunk:
+    chunk = turn.next_chunk(write)
+    if chunk is None or chunk.pk != chunk_id or chunk.state != WriteState.SENDING:
+        raise LeaseLost(f"a chunk of write {write.pk} is not in this worker's hands any more")
+    return chunk

@@ -1,0 +1,77 @@
+"""Comparing what the journal says is saved with what the remote holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from convsessions.exceptions import RemoteReadFailed
+from convsessions.items.comparison import contained
+from convsessions.journal.locking import alias
+from convsessions.models import ConversationSession, WriteChunk, WriteIntent
+from convsessions.reconcile.reading import read_history
+from convsessions.states import WriteKind, WriteState
+
+from . import drivers
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Differences between journal and remote; all empty: none. Ids of items.
+
+    `missing`: saved, but not in the remote history; `altered`: there, with other content; `reordered`: there, but not
+    in the journal's order; `foreign`: in the remote, and no saved write accounts for it.
+    """
+
+    checked: int
+    missing: list[str] = field(default_factory=list)
+    altered: list[str] = field(default_factory=list)
+    reordered: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.altered or self.reordered)
+
+
+def verify(session: ConversationSession) -> Drift:
+    """Read the whole history of `session` and compare. Raises RemoteReadFailed; RuntimeError inside a transaction."""
+    if session.conversation_id is None:
+        return Drift(checked=0)
+    conversation_id = session.conversation_id
+    history = drivers.read_all(session, lambda next_deadline: read_history(conversation_id, "", next_deadline))
+    if history.problem is not None:
+        raise RemoteReadFailed(history.problem.code, status=history.problem.status)
+    stored = {item["id"]: item for item in history.items}
+    position = {item["id"]: index for index, item in enumerate(history.items)}
+    drift = Drift(checked=len(history.items))
+    expected: set[str] = set()
+    popped = _popped_ids(session)
+    highest = -1
+    for chunk in _saved_chunks(session):
+        for sent, remote_id in zip(chunk.items, chunk.remote_ids, strict=False):
+            if remote_id in popped:
+                continue
+            expected.add(remote_id)
+            if remote_id not in stored:
+                drift.missing.append(remote_id)
+                continue
+            if not contained(sent, stored[remote_id]):
+                drift.altered.append(remote_id)
+            if position[remote_id] < highest:
+                drift.reordered.append(remote_id)
+            highest = max(highest, position[remote_id])
+    drift.foreign.extend(one for one in stored if one not in expected)
+    return drift
+
+
+def _saved_chunks(session: ConversationSession) -> list[WriteChunk]:
+    chunks = WriteChunk.objects.using(alias()).filter(
+        write__session=session, write__generation=session.generation, state=WriteState.SAVED
+    )
+    return list(chunks.order_by("settled_at", "write__sequence", "first_item"))
+
+
+def _popped_ids(session: ConversationSession) -> set[str]:
+    pops = WriteIntent.objects.using(alias()).filter(
+        session=session, generation=session.generation, kind=WriteKind.POP, state=WriteState.SAVED
+    )
+    return set(pops.values_list("target_id", flat=True))

@@ -1,0 +1,95 @@
+"""The producer side of the queue: doorbells after commit, and the schedule of the sweep.
+
+A doorbell says "look at this session" and carries its id, nothing else. It may be lost, doubled or late: the sweep
+finds every session with work that nobody is doing.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.apps import apps
+from django.db import router, transaction
+
+from .conf import conf
+
+logger = logging.getLogger(__name__)
+
+DELIVER_TASK = "convsessions.tasks.deliver_session"
+SWEEP_TASK = "convsessions.tasks.sweep"
+SWEEP_NAME = "convsessions sweep"
+
+
+def wake(session_id: uuid.UUID, *, using: str) -> None:
+    """Ring the doorbell of a session after the commit of the present transaction on `using` (at once without one)."""
+    transaction.on_commit(functools.partial(_dispatch, str(session_id)), using=using)
+
+
+def _dispatch(session_id: str) -> None:
+    try:
+        conf.import_string("DISPATCHER")(session_id)
+    except Exception:
+        # The write is committed. A queue that is down must not make its recording look failed; the sweep delivers.
+        logger.exception("doorbell_failed session=%s", session_id)
+
+
+def dispatch_with_django_q(session_id: str) -> None:
+    """The default DISPATCHER: a django-q2 task, without a result row, never repeated by the queue after an error."""
+    from django_q.tasks import async_task  # noqa: PLC0415 - a host with another queue need not install django-q2's app
+
+    async_task(DELIVER_TASK, session_id, task_name=f"deliver {session_id}", save=False, ack_failure=True)
+
+
+def dispatch_nowhere(session_id: str) -> None:
+    """A DISPATCHER for sites without a queue: ``manage.py deliver`` finds the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """What of django-q2's settings decides whether a task runs twice: seconds. `safe_retry`: see QUEUE bound below."""
+
+    timeout: int | None
+    retry: int
+    workers: int
+    prefetched: int
+
+    @property
+    def safe_retry(self) -> int:
+        """The retry clock starts when a task is taken from the broker, not when a worker starts it (measured)."""
+        return (self.timeout or 0) * (1 + math.ceil(self.prefetched / max(self.workers, 1)))
+
+
+def queue_settings() -> QueueSettings | None:
+    """django-q2's settings, or None where it is not installed."""
+    if not apps.is_installed("django_q"):
+        return None
+    from django_q.conf import Conf  # noqa: PLC0415 - reads the settings on import
+
+    return QueueSettings(Conf.TIMEOUT, Conf.RETRY, Conf.WORKERS, Conf.QUEUE_LIMIT + Conf.BULK)
+
+
+def ensure_sweep_schedule(using: str, **kwargs: Any) -> None:
+    """Have django-q2 run the sweep: receiver of post_migrate, so that ``migrate`` is all the set-up there is."""
+    if not apps.is_installed("django_q"):
+        return
+    from django_q.models import Schedule  # noqa: PLC0415 - not importable where its app is not installed
+
+    if router.db_for_write(Schedule) != using or not _table_exists(Schedule, using):
+        return
+    with transaction.atomic(using=using):
+        schedules = Schedule.objects.using(using).filter(func=SWEEP_TASK)
+        if not schedules.update(minutes=conf.SWEEP_MINUTES):
+            Schedule.objects.using(using).create(
+                name=SWEEP_NAME, func=SWEEP_TASK, schedule_type=Schedule.MINUTES, minutes=conf.SWEEP_MINUTES
+            )
+
+
+def _table_exists(model: Any, using: str) -> bool:
+    """Whether django-q2's tables are there: ``migrate convsessions`` alone does not make them."""
+    connection = transaction.get_connection(using)
+    return model._meta.db_table in connection.introspection.table_names()

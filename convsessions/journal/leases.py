@@ -1,0 +1,94 @@
+"""Leases: the claim of one worker on one session.
+
+A lease is a token and an expiry by the database's clock, both in the session's row. A worker takes it under the row
+lock and presents the token under the row lock at every later step; a worker that comes back after another one took
+over finds a foreign token, raises LeaseLost, and its transaction changes nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from convsessions.conf import conf
+from convsessions.exceptions import LeaseLost
+from convsessions.models import ConversationSession, WriteIntent
+from convsessions.remote import clock
+
+from .locking import lock_session
+from .turn import Turn
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    session_id: uuid.UUID
+    token: uuid.UUID
+    using: str
+
+
+@contextmanager
+def claim(session_id: uuid.UUID, *, using: str) -> Iterator[tuple[Lease, Turn] | None]:
+    """Take the lease of a session and open the first turn; None when somebody else has it or there is nothing to do.
+
+    Opens a durable transaction of its own: RuntimeError inside another one. Raises SessionNotFound.
+    """
+    started = clock.now()
+    with transaction.atomic(using=using, durable=True):
+        locked, now = lock_session(session_id, using=using)
+        if _is_live(locked, now) or not WriteIntent.objects.using(using).queue(session_id).exists():
+            yield None
+            return
+        lease = Lease(session_id, uuid.uuid4(), using)
+        # On SQLite without BEGIN IMMEDIATE the read above locked nothing; the row count tells whether we were first.
+        unchanged = ConversationSession.objects.using(using).filter(pk=session_id, lease_token=locked.lease_token)
+        if locked.lease_token is None:
+            unchanged = ConversationSession.objects.using(using).filter(pk=session_id, lease_token__isnull=True)
+        else:
+            logger.warning("lease_taken_over session=%s", session_id)
+        if not unchanged.update(lease_token=lease.token, lease_expires_at=now + lease_duration()):
+            yield None
+            return
+        locked.lease_token = lease.token
+        turn = Turn(locked, now, started, using)
+        yield lease, turn
+        turn.close()
+
+
+@contextmanager
+def turn(lease: Lease) -> Iterator[Turn]:
+    """One step of the worker that holds `lease`: everything recorded in it is committed together, or not at all.
+
+    Opens a durable transaction of its own. Raises LeaseLost when another worker has taken over; then nothing that the
+    caller learned may be recorded. An expired lease that nobody has taken is still good, and is renewed.
+    """
+    started = clock.now()
+    with transaction.atomic(using=lease.using, durable=True):
+        locked, now = lock_session(lease.session_id, using=lease.using)
+        if locked.lease_token != lease.token:
+            raise LeaseLost(f"session {lease.session_id} was taken over")
+        present = Turn(locked, now, started, lease.using)
+        yield present
+        present.close()
+
+
+def renew(lease: Lease) -> None:
+    """Extend the lease for one more request, without doing anything else. Contract as `turn`."""
+    with turn(lease):
+        pass
+
+
+def lease_duration() -> dt.timedelta:
+    """How long a lease lasts from its last renewal: it outlives the request that was begun with it."""
+    return dt.timedelta(seconds=conf.REQUEST_TIMEOUT + conf.LEASE_GRACE)
+
+
+def _is_live(locked: ConversationSession, now: dt.datetime) -> bool:
+    return locked.lease_expires_at is not None and locked.lease_expires_at > now

@@ -1,0 +1,134 @@
+"""What operators do with an ambiguous write: every act is checked against the evidence and leaves a row."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db import transaction
+
+from convsessions.exceptions import EvidenceChanged, IllegalMove, InvalidInput
+from convsessions.models import Reconciliation, WriteChunk, WriteIntent
+from convsessions.states import CancelCause, Resolution, Verdict, WriteState
+
+from .locking import alias
+from .recording import lock_write, make_due
+from .turn import chunk_bound, drop_chunks
+
+
+def resolve(
+    write_id: uuid.UUID, resolution: Resolution, *, finding: dict[str, Any], verdict: str, seen: int, actor: Any, reason: str
+) -> WriteIntent:
+    """Carry out an operator's decision on an ambiguous write; joins the caller's transaction or opens its own.
+
+    `finding`, `verdict`: the evidence as just read, on which the decision stands; `seen`: the id of the newest
+    `Reconciliation` that the operator was shown. Remote items that the decision deletes are deleted by delivery.
+    Raises WriteNotFound, IllegalMove, EvidenceChanged, InvalidInput.
+    """
+    if not reason.strip():
+        raise InvalidInput("reason", "say why, for those who read this later", code="required")
+    using = alias()
+    with transaction.atomic(using=using):
+        write, now = lock_write(write_id, using=using)
+        if write.state != WriteState.AMBIGUOUS:
+            raise IllegalMove(f"write {write.pk} is {write.state}; only an ambiguous write can be resolved")
+        newest = write.reconciliations.order_by("-pk").values_list("pk", flat=True).first() or 0
+        if newest != seen:
+            raise EvidenceChanged(f"write {write.pk} was looked at again since")
+        chunk = write.chunks.filter(state=WriteState.AMBIGUOUS).first()
+        Reconciliation(
+            write=write,
+            chunk=chunk,
+            verdict=verdict,
+            resolution=resolution,
+            evidence=finding,
+            actor=actor,
+            reason=reason,
+        ).save(force_insert=True, using=using)
+        write.resolution, write.error_code = resolution, ""
+        _RESOLVE[resolution](write, chunk, finding, now, using)
+        write.save(
+            update_fields=[
+                "state", "resolution", "error_code", "doomed_ids", "items_saved", "failures", "settled_at", "cancel_cause"
+            ],
+            using=using,
+        )  # fmt: skip
+        # A resolution may have moved the end of the history: the next chunk looks for it anew.
+        write.session.tail_anchor = None
+        write.session.save(update_fields=["tail_anchor"], using=using)
+        make_due(write.session, now, using=using)
+    return write
+
+
+def possible(write: WriteIntent, verdict: str, finding: dict[str, Any]) -> list[Resolution]:
+    """The resolutions that make sense for this evidence, the most sensible one first."""
+    whole, some = bool(finding.get("runs")), bool(finding.get("runs") or finding.get("parts"))
+    chunk_open = write.chunks.filter(state=WriteState.AMBIGUOUS).exists()
+    options = {
+        Resolution.REMOVE_DUPLICATES: verdict == Verdict.DUPLICATED and bool(finding.get("extra")),
+        Resolution.ACCEPT: whole or not chunk_open or verdict == Verdict.PARTIAL and bool(finding.get("parts")),
+        Resolution.RESEND: chunk_open and not whole,
+        Resolution.RECHECK: True,
+        Resolution.ROLLBACK: some or write.items_saved > 0,
+        Resolution.ABANDON: True,
+    }
+    return [resolution for resolution, sensible in options.items() if sensible]
+
+
+def _accept(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
+    write.move(WriteState.SENDING)
+    if chunk is None:
+        # The copies stay, as the operator decided: without the mark they are not looked for again.
+        write.chunks.update(resent=False)
+        return
+    runs = finding.get("runs") or []
+    chunk_bound(write, chunk, runs[0] if runs else finding.get("parts") or [], now, using)
+
+
+def _remove_duplicates(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
+    write.move(WriteState.SENDING)
+    write.doomed_ids = list(finding["extra"])
+    if chunk is not None:
+        chunk_bound(write, chunk, finding["runs"][0], now, using)
+
+
+def _resend(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
+    if chunk is None:
+        raise IllegalMove(f"every chunk of write {write.pk} is saved")
+    write.move(WriteState.SENDING)
+    chunk.move(WriteState.SENDING)
+    chunk.move(WriteState.PENDING)
+    chunk.resent, chunk.attempts = True, 0
+    chunk.save(update_fields=["state", "resent", "attempts"], using=using)
+
+
+def _recheck(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
+    write.move(WriteState.SENDING)
+    write.failures = 0
+    if chunk is not None:
+        chunk.move(WriteState.SENDING)
+        chunk.save(update_fields=["state"], using=using)
+
+
+def _rollback(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
+    write.move(WriteState.SENDING)
+    write.cancel_cause = CancelCause.OPERATOR
+    saved = [one for ids in write.chunks.values_list("remote_ids", flat=True) for one in ids]
+    found = [one for run in finding.get("runs", []) for one in run] + list(finding.get("parts", []))
+    write.doomed_ids = list(dict.fromkeys([*saved, *found]))
+
+
+def _abandon(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
+    write.move(WriteState.CANCELLED)
+    write.cancel_cause, write.settled_at = CancelCause.OPERATOR, now
+    drop_chunks(write.chunks.all(), now)
+
+
+_RESOLVE = {
+    Resolution.ACCEPT: _accept,
+    Resolution.RESEND: _resend,
+    Resolution.REMOVE_DUPLICATES: _remove_duplicates,
+    Resolution.ROLLBACK: _rollback,
+    Resolution.ABANDON: _abandon,
+    Resolution.RECHECK: _recheck,
+}

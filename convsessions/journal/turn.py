@@ -1,0 +1,275 @@
+"""What a worker may record in one step, under the lock of its session.
+
+Every method requires the transaction that `leases.claim` or `leases.turn` opened, and works on the locked rows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.dispatch import Signal
+
+from convsessions import enqueue, signals
+from convsessions.conf import conf
+from convsessions.exceptions import LeaseLost
+from convsessions.models import ConversationSession, Reconciliation, RequestAttempt, WriteChunk, WriteIntent
+from convsessions.remote.outcomes import Outcome
+from convsessions.states import (
+    CancelCause,
+    HoldCode,
+    Operation,
+    OutcomeKind,
+    Verdict,
+    WriteState,
+)
+
+INTERRUPTED = "interrupted"
+"""Code of a request whose worker died, or lost its lease, before its outcome was recorded."""
+
+
+class Turn:
+    """`session` is the locked row, `now` the database's time, `not_after` when a request begun here must have ended."""
+
+    def __init__(self, locked: ConversationSession, now: dt.datetime, started: float, using: str) -> None:
+        self.session, self.now, self.started, self.using = locked, now, started, using
+        # Counted from before the lock was asked for, so that a long wait for it shortens the request, never the grace.
+        self.not_after = started + conf.REQUEST_TIMEOUT
+        self._token = locked.lease_token
+        self._released = False
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def head(self) -> WriteIntent | None:
+        """The first open write of the session."""
+        return WriteIntent.objects.using(self.using).queue(self.session.pk).defer("popped").first()
+
+    def next_chunk(self, write: WriteIntent) -> WriteChunk | None:
+        """The first chunk of an append that is not settled."""
+        # Chunks settle in order, so those before `items_saved` need not be looked at.
+        unsettled = (WriteState.PENDING, WriteState.SENDING, WriteState.AMBIGUOUS)
+        return write.chunks.filter(first_item__gte=write.items_saved, state__in=unsettled).first()
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def begin_request(
+        self, write: WriteIntent, operation: Operation, *, chunk: WriteChunk | None = None, target_id: str = ""
+    ) -> int:
+        """Journal a request before it is sent; returns the id of its attempt."""
+        self._start(write)
+        deadline = self.now + dt.timedelta(seconds=conf.REQUEST_TIMEOUT)
+        if chunk is not None:
+            chunk.move(WriteState.SENDING)
+            chunk.anchor, chunk.deadline_at, chunk.attempts = self.session.tail_anchor, deadline, chunk.attempts + 1
+            chunk.save(update_fields=["state", "anchor", "deadline_at", "attempts"], using=self.using)
+        attempt = RequestAttempt(
+            write=write, chunk=chunk, operation=operation, target_id=target_id, sent_at=self.now, deadline_at=deadline
+        )
+        attempt.save(force_insert=True, using=self.using)
+        return attempt.pk
+
+    def end_request(self, attempt_id: int, outcome: Outcome) -> None:
+        """Record how a request ended."""
+        RequestAttempt.objects.using(self.using).filter(pk=attempt_id).update(
+            outcome=outcome.kind,
+            code=outcome.code,
+            param=outcome.param,
+            status=outcome.status,
+            request_id=outcome.request_id,
+            finished_at=self.now,
+        )
+
+    def note_interrupted(self, write: WriteIntent) -> None:
+        """Record that the requests of `write` which have no outcome will never get one: their worker is gone."""
+        RequestAttempt.objects.using(self.using).filter(write=write, outcome__isnull=True).update(
+            outcome=OutcomeKind.UNKNOWN, code=INTERRUPTED, finished_at=self.now
+        )
+
+    def _start(self, write: WriteIntent) -> None:
+        if write.state == WriteState.PENDING:
+            write.move(WriteState.SENDING)
+            write.generation, write.started_at = self.session.generation, write.started_at or self.now
+            write.save(update_fields=["state", "generation", "started_at"], using=self.using)
+        elif write.generation != self.session.generation:  # pragma: no cover - a clear cancels what stands before it
+            raise LeaseLost(f"write {write.pk} belongs to generation {write.generation}")
+
+    # -- chunks --------------------------------------------------------------------------------------------------
+
+    def chunk_saved(self, write: WriteIntent, chunk: WriteChunk, ids: Sequence[str]) -> None:
+        """The chunk is proven applied: `ids` are its items in the remote history, in order."""
+        chunk_bound(write, chunk, ids, self.now, self.using)
+        self.clear_hold(write, also=["items_saved"])
+        self.session.tail_anchor = ids[-1] if ids else self.session.tail_anchor
+
+    def chunk_not_applied(self, chunk: WriteChunk, *, judged_absent: bool = False) -> None:
+        """The request stored nothing: told so by the server, or (`judged_absent`) concluded from the history."""
+        chunk.move(WriteState.PENDING)
+        chunk.resent = chunk.resent or judged_absent
+        chunk.save(update_fields=["state", "resent"], using=self.using)
+
+    # -- writes --------------------------------------------------------------------------------------------------
+
+    def write_saved(self, write: WriteIntent) -> None:
+        """Every part of the write is proven applied."""
+        self._settle(write, WriteState.SAVED, signals.write_saved)
+
+    def hold(self, write: WriteIntent, code: HoldCode, seconds: float, *, error_code: str, failed: bool = True) -> None:
+        """Have the write wait for `seconds` because of `code`; `failed`: count one more failure in a row."""
+        write.hold_code, write.error_code = code, error_code
+        write.next_attempt_at = self.now + dt.timedelta(seconds=seconds)
+        write.failures += failed
+        write.save(update_fields=["hold_code", "error_code", "next_attempt_at", "failures"], using=self.using)
+
+    def clear_hold(self, write: WriteIntent, *, also: Sequence[str] = ()) -> None:
+        """The write gets on: it waits for nothing, and no failure counts any more. `also`: further fields to save."""
+        write.hold_code, write.error_code, write.next_attempt_at, write.failures = HoldCode.NONE, "", None, 0
+        fields = ["hold_code", "error_code", "next_attempt_at", "failures", *also]
+        write.save(update_fields=fields, using=self.using)
+
+    def note_error(self, write: WriteIntent, code: str) -> None:
+        """Keep what the API said, for the reconciliation that follows."""
+        write.error_code = code
+        write.save(update_fields=["error_code"], using=self.using)
+
+    def refuse(self, write: WriteIntent, chunk: WriteChunk | None, *, code: str, param: str = "") -> None:
+        """The API said a definite no: what was saved before stays, what comes after is not sent."""
+        if chunk is not None:
+            chunk.move(WriteState.REFUSED)
+            chunk.settled_at = self.now
+            chunk.save(update_fields=["state", "settled_at"], using=self.using)
+        write.error_code, write.error_param = code, param
+        drop_chunks(write.chunks.all(), self.now)
+        self._settle(write, WriteState.REFUSED, signals.write_refused)
+
+    def ambiguous(self, write: WriteIntent, chunk: WriteChunk | None, verdict: Verdict) -> None:
+        """The evidence did not decide: the session waits for an operator."""
+        if chunk is not None:
+            chunk.move(WriteState.AMBIGUOUS)
+            chunk.save(update_fields=["state"], using=self.using)
+        write.move(WriteState.AMBIGUOUS)
+        write.error_code, write.hold_code, write.next_attempt_at = verdict.value, HoldCode.NONE, None
+        write.save(update_fields=["state", "error_code", "hold_code", "next_attempt_at"], using=self.using)
+        self._announce(signals.write_ambiguous, write)
+
+    def cancel(self, write: WriteIntent) -> None:
+        """Drop what of the write was not applied, for the cause that was recorded with the request to cancel."""
+        write.cancel_cause = write.cancel_cause or CancelCause.OPERATOR
+        drop_chunks(write.chunks.all(), self.now)
+        self._settle(write, WriteState.CANCELLED, None)
+
+    def record_reconciliation(
+        self, write: WriteIntent, chunk: WriteChunk | None, verdict: Verdict, evidence: dict[str, Any]
+    ) -> None:
+        """Keep the evidence and what was concluded from it."""
+        Reconciliation(write=write, chunk=chunk, verdict=verdict, evidence=evidence).save(
+            force_insert=True, using=self.using
+        )
+
+    def _settle(self, write: WriteIntent, state: WriteState, signal: Signal | None) -> None:
+        write.move(state)
+        write.settled_at, write.hold_code, write.next_attempt_at = self.now, HoldCode.NONE, None
+        fields = ["state", "settled_at", "hold_code", "next_attempt_at", "cancel_cause", "error_code", "error_param"]
+        write.save(update_fields=fields, using=self.using)
+        if signal is not None:
+            self._announce(signal, write)
+
+    def _announce(self, signal: Signal, write: WriteIntent) -> None:
+        send = functools.partial(
+            signal.send_robust, sender=WriteIntent, write_id=write.pk, session_id=self.session.pk
+        )
+        transaction.on_commit(send, using=self.using)
+
+    # -- removals ------------------------------------------------------------------------------------------------
+
+    def pop_found(self, write: WriteIntent, item: dict[str, Any], previous_id: str) -> None:
+        """Journal which item a pop removes, and that `previous_id` (empty: none) is now the last one known."""
+        write.target_id, write.popped = item["id"], item
+        write.save(update_fields=["target_id", "popped"], using=self.using)
+        self.session.tail_anchor = previous_id
+
+    def clear_found(self, write: WriteIntent) -> None:
+        """Journal which conversation a clear deletes."""
+        write.target_id = self.session.conversation_id or ""
+        write.save(update_fields=["target_id"], using=self.using)
+
+    def doomed_deleted(self, write: WriteIntent, item_id: str) -> None:
+        """One of the items that an operator's resolution deletes is gone."""
+        write.doomed_ids = [doomed for doomed in write.doomed_ids if doomed != item_id]
+        write.save(update_fields=["doomed_ids"], using=self.using)
+        if self.session.tail_anchor == item_id:
+            self.session.tail_anchor = None
+
+    # -- the session ---------------------------------------------------------------------------------------------
+
+    def conversation_created(self, conversation_id: str) -> None:
+        """The session has a remote conversation now, known to be empty."""
+        self.session.conversation_id, self.session.tail_anchor = conversation_id, ""
+
+    def tail_read(self, last_id: str) -> None:
+        """`last_id` (empty: none) is an item known to precede whatever is sent from now on."""
+        self.session.tail_anchor = last_id
+
+    def session_cleared(self) -> None:
+        """The session has no remote conversation any more; what was begun before can never land in the next one."""
+        self.session.conversation_id, self.session.tail_anchor = None, None
+        self.session.generation += 1
+        send = functools.partial(
+            signals.session_cleared.send_robust,
+            sender=ConversationSession,
+            session_id=self.session.pk,
+            generation=self.session.generation,
+        )
+        transaction.on_commit(send, using=self.using)
+
+    def release(self, wake_at: dt.datetime | None, *, ring: bool = False) -> None:
+        """Give the lease back; the sweep looks again at `wake_at` (None: there is nothing to do), or at once (`ring`)."""
+        self.session.lease_token, self.session.lease_expires_at, self.session.wake_at = None, None, wake_at
+        self._released = True
+        if ring:
+            enqueue.wake(self.session.pk, using=self.using)
+
+    def close(self) -> None:
+        """Write the session's row back: the last statement of a turn. Raises LeaseLost if the lease is not ours."""
+        session = self.session
+        if not self._released:
+            lasting = dt.timedelta(seconds=conf.REQUEST_TIMEOUT + conf.LEASE_GRACE)
+            session.lease_expires_at = session.wake_at = self.now + lasting
+        # The condition is the row lock of databases that have none (SQLite without BEGIN IMMEDIATE).
+        changed = ConversationSession.objects.using(self.using).filter(pk=session.pk, lease_token=self._token).update(
+            conversation_id=session.conversation_id,
+            generation=session.generation,
+            tail_anchor=session.tail_anchor,
+            lease_token=session.lease_token,
+            lease_expires_at=session.lease_expires_at,
+            wake_at=session.wake_at,
+            updated_at=self.now,
+        )
+        if not changed:
+            raise LeaseLost(f"session {session.pk} was taken over")
+
+
+def chunk_bound(write: WriteIntent, chunk: WriteChunk, ids: Sequence[str], now: dt.datetime, using: str) -> None:
+    """Mark `chunk` saved with its remote `ids`, and count its items in `write`, which the caller saves."""
+    chunk.move(WriteState.SAVED)
+    chunk.remote_ids, chunk.settled_at = list(ids), now
+    chunk.save(update_fields=["state", "remote_ids", "settled_at"], using=using)
+    write.items_saved += chunk.item_count
+
+
+def drop_chunks(chunks: QuerySet[WriteChunk], now: dt.datetime) -> None:
+    """Cancel those of `chunks` that are not settled: they are not sent (again). Requires the caller's transaction."""
+    unsettled = (WriteState.PENDING, WriteState.SENDING, WriteState.AMBIGUOUS)
+    chunks.filter(state__in=unsettled).order_by().update(state=WriteState.CANCELLED, settled_at=now)
+
+
+def remote_ids_of(session_id: uuid.UUID, generation: int, *, using: str) -> set[str]:
+    """The remote ids that are bound to saved chunks of this generation of the session."""
+    saved = WriteChunk.objects.using(using).filter(
+        write__session_id=session_id, write__generation=generation, state=WriteState.SAVED
+    )
+    return {remote_id for ids in saved.values_list("remote_ids", flat=True) for remote_id in ids}

@@ -1,0 +1,61 @@
+"""Reading the remote history after an anchor, to its end. Sans-I/O: yields requests and is sent outcomes.
+
+A read is *complete* only if every page came, each cursor moved on, and the last page said so; an incomplete read
+decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+from convsessions.remote.calls import ListItems, Pause, RemoteCall
+from convsessions.remote.outcomes import Outcome, Then, unknown
+from convsessions.states import OutcomeKind
+
+Requests = Generator[RemoteCall | Pause, Outcome | None, "History"]
+Deadline = Callable[[], float]
+
+
+@dataclass(slots=True)
+class History:
+    """`items` after the anchor in order; `problem` why the read is incomplete; `anchor_gone`: read from the start."""
+
+    items: list[dict[str, Any]] = field(default_factory=list)
+    pages: int = 0
+    anchor_gone: bool = False
+    problem: Outcome | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.problem is None
+
+
+def read_history(conversation_id: str, anchor: str, next_deadline: Deadline) -> Requests:
+    """Read everything after `anchor` (empty: from the start); where the anchor was deleted, the whole history.
+
+    `next_deadline` gives the `not_after` of the next request.
+    """
+    history = History()
+    after, cursors = anchor, {anchor}
+    while True:
+        outcome = yield ListItems(conversation_id=conversation_id, after=after, not_after=next_deadline())
+        assert outcome is not None  # noqa: S101 - a request is always answered with an outcome
+        history.pages += 1
+        if outcome.then is Then.READ_FROM_START and after and not history.anchor_gone:
+            # The anchor, or an item in the middle of the read, was deleted. Begin again without a cursor.
+            history = History(pages=history.pages, anchor_gone=True)
+            after, cursors = "", {""}
+            continue
+        if outcome.kind is not OutcomeKind.APPLIED:
+            history.problem = outcome
+            return history
+        history.items += outcome.items
+        if not outcome.data["has_more"]:
+            return history
+        after = outcome.ids[-1] if outcome.ids else ""
+        if after in cursors:  # an empty page that says there is more, or a server that repeats a page for ever
+            history.problem = unknown("cursor_does_not_advance", status=outcome.status, request_id=outcome.request_id)
+            return history
+        cursors.add(after)

@@ -1,0 +1,130 @@
+"""Performs a `RemoteCall` with the `openai` client and says how it ended.
+
+Both gateways send a request once (`max_retries=0`, no redirects) and end at its deadline, whatever the server does:
+the HTTP library's own timeouts are per operation, so a byte now and then would keep a request alive for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import openai
+
+from . import clock, outcomes
+from .calls import RemoteCall
+from .outcomes import Outcome
+
+if TYPE_CHECKING:
+    from openai._types import RequestOptions
+
+STALE: Final = "deadline_passed_before_sending"
+DEADLINE: Final = "deadline"
+
+
+class _BodyUntil(io.BytesIO):
+    """A request body that stops being sent at the deadline.
+
+    After the deadline this worker may lose its lease; not one byte may leave then. The HTTP library reads the body in
+    pieces of 64 KiB, and takes its length from `seek` and `tell`.
+    """
+
+    def __init__(self, body: bytes, not_after: float) -> None:
+        super().__init__(body)
+        self._not_after = not_after
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if clock.now() >= self._not_after:
+            raise TimeoutError(DEADLINE)
+        return super().read(size)
+
+
+def perform(call: RemoteCall, client: openai.OpenAI) -> Outcome:
+    """Perform `call` and return how it ended, at `call.not_after` at the latest. Blocks; opens no transaction.
+
+    The request runs in a thread of its own. When the deadline comes first, the outcome is unknown, and the thread is
+    left to its fate: it can only read, since `_BodyUntil` sends nothing after the deadline.
+    """
+    ended: list[Outcome] = []
+    thread = threading.Thread(target=lambda: ended.append(_send(call, client)), name="convsessions-request", daemon=True)
+    remaining = call.not_after - clock.now()
+    if remaining <= 0:
+        return outcomes.never_sent(STALE)
+    thread.start()
+    thread.join(remaining)
+    # One read: the thread may still append between two.
+    return next(iter(ended), None) or outcomes.unknown(DEADLINE)
+
+
+def _send(call: RemoteCall, client: openai.OpenAI) -> Outcome:
+    remaining = call.not_after - clock.now()
+    if remaining <= 0:
+        return outcomes.never_sent(STALE)
+    body = call.body
+    content = None if body is None else _BodyUntil(body, call.not_after)
+    try:
+        if call.method == "GET":
+            reply = client.get(call.path, cast_to=openai.HttpxBinaryResponseContent, options=_options(call, remaining))
+        else:
+            send = client.post if call.method == "POST" else client.delete
+            reply = send(
+                call.path,
+                cast_to=openai.HttpxBinaryResponseContent,
+                content=content,
+                options=_options(call, remaining),
+            )
+    except Exception as error:  # noqa: BLE001 - whatever it is, the outcome must be told; the default is unknown
+        return _of_error(call, error)
+    return _of_reply(call, reply.response)
+
+
+async def aperform(call: RemoteCall, client: openai.AsyncOpenAI) -> Outcome:
+    """The async twin of `perform`. A cancellation from outside propagates; the outcome is unknown then."""
+    remaining = call.not_after - clock.now()
+    if remaining <= 0:
+        return outcomes.never_sent(STALE)
+    try:
+        async with asyncio.timeout(remaining):
+            return await _asend(call, client, remaining)
+    except TimeoutError:
+        return outcomes.unknown(DEADLINE)
+
+
+async def _asend(call: RemoteCall, client: openai.AsyncOpenAI, remaining: float) -> Outcome:
+    try:
+        if call.method == "GET":
+            reply = await client.get(
+                call.path, cast_to=openai.HttpxBinaryResponseContent, options=_options(call, remaining)
+            )
+        else:
+            send = client.post if call.method == "POST" else client.delete
+            reply = await send(
+                call.path,
+                cast_to=openai.HttpxBinaryResponseContent,
+                content=call.body,
+                options=_options(call, remaining),
+            )
+    except Exception as error:  # noqa: BLE001 - as in _send
+        return _of_error(call, error)
+    return _of_reply(call, reply.response)
+
+
+def _options(call: RemoteCall, seconds: float) -> RequestOptions:
+    return {"max_retries": 0, "timeout": seconds, "follow_redirects": False, "params": dict(call.query)}
+
+
+def _of_error(call: RemoteCall, error: Exception) -> Outcome:
+    if isinstance(error, openai.APIStatusError):
+        return _of_reply(call, error.response)
+    return outcomes.of_exception(error)
+
+
+def _of_reply(call: RemoteCall, reply: Any) -> Outcome:
+    try:
+        body = json.loads(reply.content)
+    except (ValueError, RecursionError):  # truncated, HTML, not UTF-8, or nested beyond reason
+        body = None
+    return outcomes.of_response(call, reply.status_code, reply.headers, body)

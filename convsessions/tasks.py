@@ -1,0 +1,17 @@
+"""What django-q2 runs. Tasks take ids, may run twice or at once, and may be killed at any line."""
+
+from __future__ import annotations
+
+import uuid
+
+from . import operations
+
+
+def deliver_session(session_id: str) -> None:
+    """Deliver the writes of one session within the time budget."""
+    operations.deliver(uuid.UUID(session_id))
+
+
+def sweep() -> None:
+    """Ring the doorbell of every session with work that nobody is doing."""
+    operations.sweep()
