@@ -54,7 +54,8 @@ def normalised_digest(item: dict[str, Any]) -> str:
     fields, and a field that a server adds changes it: equal digests suggest, `contained` decides.
     """
     kind = kind_of(item)
-    kept = {key: value for key, value in _form(item).items() if key not in ADDED or kind == ITEM_REFERENCE}
+    added = ADDED - {"id"} if kind == ITEM_REFERENCE else ADDED
+    kept = {key: value for key, value in _form(item).items() if key not in added}
     return codec.digest(codec.encode(_canonical(kept, "", lost_paths(kind))))
 
 
@@ -77,11 +78,12 @@ def _form(item: dict[str, Any]) -> dict[str, Any]:
     """`item` with its type, and with content and output as parts with one name for text; nulls left out."""
     form = {key: value for key, value in item.items() if value is not None}
     form["type"] = kind_of(item)
-    for field in TEXT_OR_PARTS:
-        if isinstance(form.get(field), str):
-            form[field] = [{"type": "text", "text": form[field]}]
-        elif isinstance(form.get(field), list):
-            form[field] = [_part_form(part) for part in form[field]]
+    field = TEXT_OR_PARTS.get(form["type"], "")
+    content = form.get(field)
+    if isinstance(content, str):
+        form[field] = [{"type": "text", "text": content}]
+    elif isinstance(content, list):
+        form[field] = [_part_form(part) for part in content]
     return form
 
 

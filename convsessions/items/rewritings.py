@@ -22,8 +22,8 @@ Recorded: string content comes back as input_text. Reported: agentic-api and smg
 input_text and back, and the client's types for reading know ``text`` as a third spelling.
 """
 
-TEXT_OR_PARTS = ("content", "output")
-"""Fields in which a string stands for one text part (content: recorded; output: documented as either)."""
+TEXT_OR_PARTS = {"message": "content", "function_call_output": "output", "custom_tool_call_output": "output"}
+"""By type, the field in which a string stands for one text part (content: recorded; output: documented as either)."""
 
 
 @dataclass(frozen=True, slots=True)
