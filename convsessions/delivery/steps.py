@@ -92,7 +92,7 @@ class Shift:
     def patience(self) -> float:
         """Seconds that may be spent waiting: within the budget, and well within the lease."""
         left = self.budget - (clock.now() - self.began)
-        return max(min(left, conf.REQUEST_TIMEOUT), 0.0)
+        return max(min(left, conf.REQUEST_TIMEOUT + conf.LEASE_GRACE / 2), 0.0)
 
     def read_deadline(self) -> float:
         """The `not_after` of a read that begins now; extends the lease so that it outlives the read."""

@@ -1,0 +1,49 @@
+"""Fixtures shared by all tests: a real sandbox process, the environment that points at it, and quick timings.
+
+Delivery is only ever started by a test itself (`operations.deliver`, or a real worker process): DISPATCHER is
+`dispatch_nowhere` here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from convsessions.sandbox.testing import SandboxProcess
+
+ROOT = Path(__file__).resolve().parent.parent
+
+QUICK = {
+    "REQUEST_TIMEOUT": 1.0,
+    "LEASE_GRACE": 1.0,
+    "SETTLE_SECONDS": 0.2,
+    "DELIVERY_BUDGET": 30.0,
+    "RETRY_BACKOFF": (0.05, 0.4),
+    "DISPATCHER": "convsessions.enqueue.dispatch_nowhere",
+}
+
+
+@pytest.fixture(autouse=True)
+def quick(settings):
+    """Timings that let a test see a deadline, a lease and a settle delay pass."""
+    settings.CONVSESSIONS = dict(QUICK)
+    return settings.CONVSESSIONS
+
+
+@pytest.fixture(scope="session")
+def sandbox_process(tmp_path_factory) -> Iterator[SandboxProcess]:
+    folder = tmp_path_factory.mktemp("sandbox")
+    with SandboxProcess(folder, python=sys.executable, manage=ROOT / "manage.py") as process:
+        yield process
+
+
+@pytest.fixture
+def sandbox(sandbox_process, monkeypatch) -> Iterator[SandboxProcess]:
+    """The Conversations API, empty and without faults, and the environment that the default client reads."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("OPENAI_BASE_URL", sandbox_process.base_url)
+    sandbox_process.reset()
+    return sandbox_process
