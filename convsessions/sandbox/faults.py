@@ -75,10 +75,18 @@ def set_fault(kind: str, **options: Any) -> SandboxFault:
         raise ValueError(f"a fault has no option {sorted(unknown)}")
     columns = {name: options[name] for name in _COLUMNS & options.keys()}
     columns["operation"] = columns.get("operation") or KINDS[kind]
-    if columns["operation"] not in OPERATIONS | {ANY}:
-        raise ValueError(f"there is no operation {columns['operation']!r}")
+    _check_operation(kind, columns["operation"])
+    if kind == "lossy" and not options.get("field"):
+        raise ValueError("which field is to be lost?")
     rest = {name: value for name, value in options.items() if name in OPTIONS}
     return SandboxFault.objects.create(kind=kind, options=codec.encode(rest), **columns)
+
+
+def _check_operation(kind: str, operation: str) -> None:
+    if operation not in OPERATIONS | {ANY}:
+        raise ValueError(f"there is no operation {operation!r}")
+    if KINDS[kind] == "list_items" != operation:
+        raise ValueError(f"{kind} is for list_items only")
 
 
 def clear_faults() -> None:
