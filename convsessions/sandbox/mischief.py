@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.db import connections
 from django.http.response import HttpResponseBase
 
 from . import store
-from .behaviour import Item, Prepared, prepare_batch
+from .behaviour import Item, prepare_batch
+from .distortion import altered, each, without
 from .endpoints import Twist, empty_page, endless, shortened
 from .errors import ApiError, bad_key, invalid, server_error
 from .exchange import Exchange, encoded
@@ -158,12 +158,12 @@ def foreign(exchange: Exchange, options: Options) -> HttpResponseBase:
 def rewritten(exchange: Exchange, options: Options) -> HttpResponseBase:
     """Stored with `text` (`` [altered]``) behind the first text of each item."""
     suffix = options.get("text", " [altered]")
-    return exchange.reply(exchange.apply(Twist(transform=_on_each(lambda item: _alter(item, suffix)))))
+    return exchange.reply(exchange.apply(Twist(transform=each(lambda item: altered(item, suffix)))))
 
 
 def lossy(exchange: Exchange, options: Options) -> HttpResponseBase:
     """Stored without the field `field` of each item and of each of its parts."""
-    return exchange.reply(exchange.apply(Twist(transform=_on_each(lambda item: _without(item, options["field"])))))
+    return exchange.reply(exchange.apply(Twist(transform=each(lambda item: without(item, options["field"])))))
 
 
 def empty(exchange: Exchange, _: Options) -> HttpResponseBase:
@@ -239,30 +239,3 @@ def _apply_late(exchange: Exchange) -> None:
         exchange.note_late_change()
     finally:
         connections.close_all()
-
-
-def _on_each(change: Callable[[Item], Item]) -> Callable[[list[Prepared]], list[Prepared]]:
-    return lambda batch: [replace(prepared, item=change(prepared.item)) for prepared in batch]
-
-
-def _alter(item: Item, suffix: str) -> Item:
-    for name in ("output", "arguments", "input"):
-        if isinstance(item.get(name), str):
-            return {**item, name: item[name] + suffix}
-    parts = item.get("content") or item.get("summary") or []
-    for part in _dicts(parts):
-        if "text" in part:
-            part["text"] += suffix
-            break
-    return item
-
-
-def _without(item: Item, field: str) -> Item:
-    kept = {name: value for name, value in item.items() if name != field}
-    for part in _dicts(kept.get("content", [])):
-        part.pop(field, None)
-    return kept
-
-
-def _dicts(parts: Any) -> Iterable[Item]:
-    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 START_TIMEOUT = 30.0
+STOP_TIMEOUT = 3.0
 READY = "sandbox listening on "
 
 
@@ -77,14 +78,26 @@ class SandboxProcess:
             guard.cancel()
 
     def stop(self) -> None:
-        """Ends the process; a second call does nothing."""
+        """Ends the process, by force if it does not end by itself; a second call does nothing."""
         if self._process is None:
             return
-        self._process.kill()
-        self._process.wait()
+        # Terminated first, so that coverage of the process can be measured; it does not wait for hung requests.
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         if self._process.stdout:
             self._process.stdout.close()
         self._process = None
+
+    def kill(self) -> None:
+        """Ends the process as a crash would; `start` begins again with what it had stored."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+        self.stop()
 
     def fault(self, kind: str, **options: Any) -> dict[str, Any]:
         """Orders a fault, see `convsessions.sandbox.faults.set_fault`; returns it as set."""

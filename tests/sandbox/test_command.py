@@ -63,11 +63,14 @@ def test_it_stops_cleanly_though_a_request_hangs(tmp_path: Path, signum: signal.
 
 
 def test_what_it_stored_is_there_after_it_was_killed(tmp_path: Path) -> None:
-    with SandboxProcess(tmp_path) as sandbox, OpenAI(base_url=sandbox.base_url, api_key="sandbox") as client:
-        conversation = client.conversations.create(items=[user()]).id
+    with SandboxProcess(tmp_path) as sandbox:
+        with OpenAI(base_url=sandbox.base_url, api_key="sandbox") as client:
+            conversation = client.conversations.create(items=[user()]).id
 
-    with SandboxProcess(tmp_path) as again:
-        assert len(again.items(conversation)) == 1
+        sandbox.kill()
+        sandbox.start()
+
+        assert len(sandbox.items(conversation)) == 1
 
 
 def test_latency_is_an_option(tmp_path: Path) -> None:

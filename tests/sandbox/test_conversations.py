@@ -101,8 +101,11 @@ def test_every_answer_has_a_request_id_of_its_own(client: OpenAI, sandbox: Sandb
     assert len({first, missing.value.request_id}) == 2
 
 
-def test_other_addresses_answer_the_json_of_the_api(client: OpenAI) -> None:
+def test_other_addresses_answer_the_json_of_the_api(client: OpenAI, sandbox: SandboxProcess) -> None:
     with pytest.raises(NotFoundError) as missing:
         client.models.list()
 
     assert missing.value.code == "unknown_url"
+    with pytest.raises(NotFoundError) as outside:
+        client.get(sandbox.base_url.removesuffix("/v1") + "/admin/", cast_to=object)
+    assert outside.value.code == "unknown_url"

@@ -318,9 +318,12 @@ def test_an_altered_text(client: OpenAI, sandbox: SandboxProcess, conversation: 
     output = {"type": "function_call_output", "call_id": "c", "output": "22"}
     reasoning = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "s"}], "encrypted_content": "e"}
 
-    client.conversations.items.create(conversation, items=[user("1"), output, reasoning])
+    image = {"role": "user", "content": [{"type": "input_image", "image_url": "u"}]}
 
-    message, output, reasoning = sandbox.items(conversation)
+    client.conversations.items.create(conversation, items=[user("1"), output, reasoning, image])
+
+    message, output, reasoning, image = sandbox.items(conversation)
+    assert image["content"] == [{"type": "input_image", "image_url": "u", "detail": "auto"}]
     assert [message["content"][0]["text"], output["output"], reasoning["summary"][0]["text"]] == ["1!", "22!", "s!"]
 
 

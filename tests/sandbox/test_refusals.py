@@ -44,6 +44,8 @@ REFUSED_ITEMS = [
     (user(phase=None), "unknown_parameter", "items[1].phase"),
     (user(provider_data={}), "unknown_parameter", "items[1].provider_data"),
     ({"type": "message", "content": "x"}, "missing_required_parameter", "items[1].role"),
+    (user(id=1), "invalid_type", "items[1].id"),
+    (user(content=["x"]), "invalid_type", "items[1].content[0]"),
     (user(role="robot"), "invalid_value", "items[1].role"),
     (user(content=1), "invalid_type", "items[1].content"),
     ({"type": "nonsense"}, "invalid_value", "items[1].type"),
@@ -111,6 +113,16 @@ def test_a_conversation_with_a_bad_item_is_not_created(client: OpenAI) -> None:
         client.conversations.create(items=[user(status=None)])
 
     assert (refused.value.code, refused.value.param) == ("unknown_parameter", "items[0].status")
+
+
+@pytest.mark.parametrize(
+    ("body", "code"), [({}, "missing_required_parameter"), ({"metadata": []}, "invalid_type")], ids=["none", "list"]
+)
+def test_an_update_needs_metadata(client: OpenAI, conversation: str, body: dict[str, Any], code: str) -> None:
+    with pytest.raises(BadRequestError) as refused:
+        client.post(f"/conversations/{conversation}", body=body, cast_to=object)
+
+    assert (refused.value.code, refused.value.param) == (code, "metadata")
 
 
 def test_a_text_above_the_limit_is_refused(client: OpenAI, conversation: str) -> None:
