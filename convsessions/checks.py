@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core import checks
+from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections
 
 from .conf import conf, problems
@@ -37,7 +38,11 @@ def check_sqlite(app_configs: Any, databases: Any = None, **kwargs: Any) -> list
     if connection.vendor != "sqlite" or getattr(connection, "transaction_mode", None) == "IMMEDIATE":
         return []
     hint = f'Set DATABASES["{alias()}"]["OPTIONS"]["transaction_mode"] = "IMMEDIATE".'
-    return [Warning("SQLite without BEGIN IMMEDIATE fails under concurrent writers.", hint=hint, id="convsessions.W001")]
+    return [
+        checks.Warning(
+            "SQLite without BEGIN IMMEDIATE fails under concurrent writers.", hint=hint, id="convsessions.W001"
+        )
+    ]
 
 
 @register("convsessions")
@@ -46,13 +51,14 @@ def check_timeouts(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     queue = queue_settings()
     if queue is None:
         return []
-    lease = conf.REQUEST_TIMEOUT + conf.LEASE_GRACE
-    found: list[CheckMessage] = []
-    if not isinstance(queue.timeout, int) or queue.timeout <= lease + conf.DELIVERY_BUDGET:
-        needed = int(lease + conf.DELIVERY_BUDGET) + 1
-        hint = f'Set Q_CLUSTER["timeout"] to a whole number of seconds, at least {needed} with these CONVSESSIONS values.'
-        found.append(Warning("django-q2's timeout can hit a delivery in its work.", hint=hint, id="convsessions.W002"))
-    elif queue.retry <= queue.safe_retry:
-        hint = f'Set Q_CLUSTER["retry"] to more than {queue.safe_retry}: timeout * (1 + ceil((queue_limit + bulk) / workers)).'
-        found.append(Warning("django-q2 repeats tasks that are still queued or running.", hint=hint, id="convsessions.W003"))
-    return found
+    # A task may begin its last request when its budget is nearly over.
+    needed = int(conf.DELIVERY_BUDGET + conf.REQUEST_TIMEOUT + conf.LEASE_GRACE) + 1
+    if not isinstance(queue.timeout, int) or queue.timeout < needed:
+        hint = f'Set Q_CLUSTER["timeout"] to a whole number of seconds, {needed} or more with your CONVSESSIONS values.'
+        message = "django-q2's timeout can hit a delivery in the middle of its work."
+        return [checks.Warning(message, hint=hint, id="convsessions.W002")]
+    if queue.retry <= queue.safe_retry:
+        hint = f'Set Q_CLUSTER["retry"] above {queue.safe_retry}: timeout * (1 + ceil((queue_limit + bulk) / workers)).'
+        message = "django-q2 repeats tasks that are still queued or running."
+        return [checks.Warning(message, hint=hint, id="convsessions.W003")]
+    return []

@@ -75,7 +75,9 @@ def _is_seconds(low: float, high: float) -> Callable[[Any], bool]:
 
 
 def _is_backoff(value: Any) -> bool:
-    return isinstance(value, tuple | list) and len(value) == 2 and all(map(_is_number, value)) and 0 < value[0] <= value[1]
+    return (
+        isinstance(value, tuple | list) and len(value) == 2 and all(map(_is_number, value)) and 0 < value[0] <= value[1]
+    )
 
 
 def _is_path(value: Any) -> bool:

@@ -92,4 +92,4 @@ def ensure_sweep_schedule(using: str, **kwargs: Any) -> None:
 def _table_exists(model: Any, using: str) -> bool:
     """Whether django-q2's tables are there: ``migrate convsessions`` alone does not make them."""
     connection = transaction.get_connection(using)
-    return model._meta.db_table in connection.introspection.table_names()
+    return model._meta.db_table in connection.introspection.table_names()  # noqa: SLF001 - Django's documented model API

@@ -32,13 +32,13 @@ from .remote.calls import PAGE_ITEMS, ListItems
 from .states import CancelCause, OutcomeKind, Resolution
 
 __all__ = [
-    "acreate_session",
-    "adeliver",
     "aappend_items",
     "aclear_session",
+    "acreate_session",
+    "adeliver",
     "aget_write",
-    "append_items",
     "apop_item",
+    "append_items",
     "await_for_write",
     "cancel_write",
     "clear_session",
@@ -63,7 +63,11 @@ MAX_KEY = 255
 
 
 def create_session(
-    *, owner: Any = None, key: str | None = None, metadata: Mapping[str, str] | None = None, conversation_id: str | None = None
+    *,
+    owner: Any = None,
+    key: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    conversation_id: str | None = None,
 ) -> ConversationSession:
     """Record a session. Its remote conversation is created with the first append.
 
@@ -220,11 +224,11 @@ def verify_session(session_id: uuid.UUID) -> Drift:
 def get_items(
     session_id: uuid.UUID, *, limit: int = 20, order: str = "asc", after: str | None = None
 ) -> dict[str, Any]:
-    """A page of the remote history in the OpenAI list shape (``object``, ``data``, ``first_id``, ``last_id``, ``has_more``).
+    """A page of the remote history in the OpenAI list shape: `object`, `data`, `first_id`, `last_id`, `has_more`.
 
-    `limit`: 1..100 items; `order`: ``asc`` or ``desc``; `after`: an item id, exclusive. A session without a conversation
-    has an empty page, without a request. Raises InvalidInput, SessionNotFound, RemoteReadFailed; RuntimeError inside a
-    transaction.
+    `limit`: 1..100 items; `order`: ``asc`` or ``desc``; `after`: an item id, exclusive. A session without a
+    conversation has an empty page, without a request. Raises InvalidInput, SessionNotFound, RemoteReadFailed;
+    RuntimeError inside a transaction.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= PAGE_ITEMS:
         raise InvalidInput("limit", f"give a whole number from 1 to {PAGE_ITEMS}")
@@ -237,7 +241,11 @@ def get_items(
     page = drivers.read(
         session,
         lambda not_after: ListItems(
-            conversation_id=session.conversation_id or "", after=after or "", order=order, limit=limit, not_after=not_after
+            conversation_id=session.conversation_id or "",
+            after=after or "",
+            order=order,
+            limit=limit,
+            not_after=not_after,
         ),
     )
     if page.kind is not OutcomeKind.APPLIED:

@@ -45,7 +45,7 @@ def deliver(session_id: uuid.UUID, *, budget: float | None = None, client: Any =
 
 
 async def adeliver(session_id: uuid.UUID, *, budget: float | None = None, client: Any = None) -> Report:
-    """The async twin of `deliver`: awaits the network with an `openai.AsyncOpenAI`, runs the journal's steps in threads."""
+    """The async twin of `deliver`: awaits an `openai.AsyncOpenAI`, and runs the journal's steps in threads."""
     delivery = protocol.deliver(session_id, using=alias(), budget=budget)
     outcome: Outcome | None = None
     while True:
@@ -75,8 +75,7 @@ def refuse_transaction() -> None:
     """Raise RuntimeError inside a transaction: a slow server would hold its locks."""
     for connection in connections.all(initialized_only=True):
         # As atomic(durable=True) does: a TestCase of the host wraps everything in transactions of its own.
-        blocks = [block for block in connection.atomic_blocks if not block._from_testcase]  # noqa: SLF001
-        if blocks:
+        if any(not getattr(block, "_from_testcase", False) for block in connection.atomic_blocks):
             raise RuntimeError("a request to the API must not be made inside a transaction")
 
 

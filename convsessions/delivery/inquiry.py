@@ -31,7 +31,7 @@ class Inspection:
 
     @property
     def token(self) -> str:
-        kept = {name: value for name, value in self.evidence.items() if name not in {"pages"}}
+        kept = {name: value for name, value in self.evidence.items() if name != "pages"}
         return codec.digest(codec.encode([self.verdict, kept, self.seen]))
 
 

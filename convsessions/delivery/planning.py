@@ -56,29 +56,41 @@ def _seconds_held(turn: Turn, write: WriteIntent) -> float:
 
 def _plan_append(turn: Turn, write: WriteIntent) -> Step | None:
     if write.doomed_ids:
-        return _send(turn, write, DeleteItem(**_addressed(turn), item_id=write.doomed_ids[0]), write.doomed_ids[0])
+        return _send(turn, write, _delete_item(turn, write.doomed_ids[0]), write.doomed_ids[0])
     chunk = turn.next_chunk(write)
-    if chunk is None and (write.cancel_cause or not write.chunks.filter(resent=True).exists()):
-        turn.write_saved(write)
-        return None
+    if chunk is None:
+        return _plan_end(turn, write)
     if write.cancel_cause == CancelCause.CLEAR or write.resolution == Resolution.ROLLBACK:
         # The conversation is about to be deleted, or this write's items were: nothing depends on what is in flight.
         turn.note_interrupted(write)
         turn.cancel(write)
         return None
-    if chunk is None:
-        return _look_for_copies(turn, write)
     if chunk.state == WriteState.SENDING:
         turn.note_interrupted(write)
         return Reconcile(write_id=write.pk, chunk_id=chunk.pk, question=_question(turn, chunk))
     if write.cancel_cause:
         turn.cancel(write)
         return None
+    return _plan_chunk(turn, write, chunk)
+
+
+def _plan_end(turn: Turn, write: WriteIntent) -> Step | None:
+    """Every chunk is settled."""
+    if write.resolution == Resolution.ROLLBACK:
+        turn.cancel(write)
+    elif write.cancel_cause != CancelCause.CLEAR and write.chunks.filter(resent=True).exists():
+        return _look_for_copies(turn, write)
+    else:
+        turn.write_saved(write)
+    return None
+
+
+def _plan_chunk(turn: Turn, write: WriteIntent, chunk: WriteChunk) -> Step:
+    """Nothing is in flight: send `chunk`, after what has to come before it."""
     if turn.session.conversation_id is None:
-        call = CreateConversation(metadata=turn.session.metadata, not_after=turn.not_after)
-        return _send(turn, write, call)
+        return _send(turn, write, CreateConversation(metadata=turn.session.metadata, not_after=turn.not_after))
     if turn.session.tail_anchor is None:
-        return ReadTail(write_id=write.pk, call=ListItems(**_addressed(turn), order="desc", limit=1))
+        return ReadTail(write_id=write.pk, call=_newest(turn, 1))
     return _send_chunk(turn, write, chunk)
 
 
@@ -88,11 +100,11 @@ def _plan_pop(turn: Turn, write: WriteIntent) -> Step | None:
         return None
     if write.target_id:
         # Journaled: it may have been deleted already, so it is too late to cancel. Deleting it twice is harmless.
-        return _send(turn, write, DeleteItem(**_addressed(turn), item_id=write.target_id), write.target_id)
+        return _send(turn, write, _delete_item(turn, write.target_id), write.target_id)
     if write.cancel_cause:
         turn.cancel(write)
         return None
-    newest = ListItems(**_addressed(turn), order="desc", limit=2)
+    newest = _newest(turn, 2)
     return ReadNewest(write_id=write.pk, call=newest, tail=turn.session.tail_anchor or "")
 
 
@@ -105,14 +117,22 @@ def _plan_clear(turn: Turn, write: WriteIntent) -> Step | None:
         turn.write_saved(write)
         return None
     turn.clear_found(write)
-    return _send(turn, write, DeleteConversation(**_addressed(turn)), write.target_id)
+    return _send(
+        turn, write, DeleteConversation(conversation_id=write.target_id, not_after=turn.not_after), write.target_id
+    )
 
 
 _PLANS = {WriteKind.APPEND: _plan_append, WriteKind.POP: _plan_pop, WriteKind.CLEAR: _plan_clear}
 
 
-def _addressed(turn: Turn) -> dict[str, str | float]:
-    return {"conversation_id": turn.session.conversation_id or "", "not_after": turn.not_after}
+def _delete_item(turn: Turn, item_id: str) -> DeleteItem:
+    return DeleteItem(conversation_id=turn.session.conversation_id or "", not_after=turn.not_after, item_id=item_id)
+
+
+def _newest(turn: Turn, limit: int) -> ListItems:
+    return ListItems(
+        conversation_id=turn.session.conversation_id or "", not_after=turn.not_after, order="desc", limit=limit
+    )
 
 
 def _send(turn: Turn, write: WriteIntent, call: RemoteCall, target_id: str = "") -> Send:
@@ -123,7 +143,12 @@ def _send(turn: Turn, write: WriteIntent, call: RemoteCall, target_id: str = "")
 
 def _send_chunk(turn: Turn, write: WriteIntent, chunk: WriteChunk) -> Send:
     attempt_id = turn.begin_request(write, AppendItems.operation, chunk=chunk)
-    call = AppendItems(**_addressed(turn), payload=chunk.payload, count=chunk.item_count)
+    call = AppendItems(
+        conversation_id=turn.session.conversation_id or "",
+        not_after=turn.not_after,
+        payload=chunk.payload,
+        count=chunk.item_count,
+    )
     return Send(call=call, write_id=write.pk, attempt_id=attempt_id, chunk_id=chunk.pk, sent=chunk.items)
 
 

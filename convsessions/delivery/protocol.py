@@ -4,15 +4,15 @@ Between two yields it runs short durable transactions on the journal; it never y
 dies leaves behind, wherever it dies (SIGKILL, SIGTERM, `SystemExit` of django-q2's task timeout, a lost database
 connection):
 
-| # | it dies                                             | the journal says               | the next worker                   |
-|---|-----------------------------------------------------|--------------------------------|-----------------------------------|
-| A | before the claim is committed                       | write pending, no lease        | begins, after a doorbell or sweep |
-| B | after the claim, before the request is sent         | chunk sending, lease runs out  | reconciles: absent, sends again   |
-| C | while the request is being sent or answered         | chunk sending, lease runs out  | reconciles: saved, or absent      |
-| D | after the reply, before the settling is committed   | chunk sending, lease runs out  | reconciles: saved                 |
-| E | after settling, with the next request begun         | next chunk sending             | as B                              |
-| F | after the last settling, the lease given back       | write saved                    | finds nothing to do               |
-| G | while it reads the history, or waits                | chunk sending, lease runs out  | reads again                       |
+| # | it dies                                           | the journal says              | the next worker             |
+|---|---------------------------------------------------|-------------------------------|-----------------------------|
+| A | before the claim is committed                     | write pending, no lease       | begins, once woken          |
+| B | after the claim, before the request is sent       | chunk sending, lease runs out | finds it absent, sends      |
+| C | while the request is sent or answered             | chunk sending, lease runs out | finds it saved, or absent   |
+| D | after the reply, before the settling is committed | chunk sending, lease runs out | finds it saved              |
+| E | after settling, with the next request begun       | next chunk sending            | as B                        |
+| F | after the last settling, the lease given back     | write saved                   | has nothing to do           |
+| G | while it reads the history, or waits              | chunk sending, lease runs out | reads again                 |
 
 For creating a conversation, B to D leave at most an empty orphan; deletions are repeated, and 404 means done.
 """

@@ -143,9 +143,7 @@ def _settle_unreadable(turn: Turn, write: WriteIntent, chunk: WriteChunk | None,
 
 
 def _hold_read(turn: Turn, write: WriteIntent, problem: Outcome) -> None:
-    turn.hold(
-        write, problem.hold or HoldCode.UNREADABLE, _seconds_to_wait(write, problem), error_code=problem.code
-    )
+    turn.hold(write, problem.hold or HoldCode.UNREADABLE, _seconds_to_wait(write, problem), error_code=problem.code)
 
 
 def settle_copies(turn: Turn, step: LookForCopies, history: History) -> None:

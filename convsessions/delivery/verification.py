@@ -9,7 +9,7 @@ from convsessions.items.comparison import contained
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, WriteChunk, WriteIntent
 from convsessions.reconcile.reading import read_history
-from convsessions.states import WriteKind, WriteState
+from convsessions.states import Resolution, WriteKind, WriteState
 
 from . import drivers
 
@@ -67,6 +67,7 @@ def _saved_chunks(session: ConversationSession) -> list[WriteChunk]:
     chunks = WriteChunk.objects.using(alias()).filter(
         write__session=session, write__generation=session.generation, state=WriteState.SAVED
     )
+    chunks = chunks.exclude(write__state=WriteState.CANCELLED, write__resolution=Resolution.ROLLBACK)
     return list(chunks.order_by("settled_at", "write__sequence", "first_item"))
 
 

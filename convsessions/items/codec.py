@@ -13,7 +13,7 @@ from typing import Any
 
 
 def encode(value: Any) -> str:
-    """JSON text of `value`, compact and ASCII. Raises ValueError for a NaN or an infinity, TypeError for a non-JSON type."""
+    """JSON text of `value`, compact and ASCII. Raises ValueError for NaN and infinities, TypeError for other types."""
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 

@@ -30,7 +30,11 @@ BATCH_ROWS = 100
 
 
 def create_session(
-    *, owner: Any = None, key: str | None = None, metadata: Mapping[str, str] | None = None, conversation_id: str | None = None
+    *,
+    owner: Any = None,
+    key: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    conversation_id: str | None = None,
 ) -> ConversationSession:
     """Record a session. Raises KeyTaken, ConversationTaken."""
     using = alias()
@@ -106,7 +110,10 @@ def record_clear(
 
 
 def request_cancel(write_id: uuid.UUID, *, cause: CancelCause) -> WriteIntent:
-    """Cancel a write of which nothing is in flight, or have its worker cancel the rest. Raises WriteNotFound, IllegalMove."""
+    """Cancel a write of which nothing is in flight, or have its worker cancel the rest.
+
+    Raises WriteNotFound, IllegalMove.
+    """
     using = alias()
     with transaction.atomic(using=using):
         write, now = lock_write(write_id, using=using)

@@ -15,9 +15,27 @@ from .locking import alias
 from .recording import lock_write, make_due
 from .turn import chunk_bound, drop_chunks
 
+_CHANGED = (
+    "state",
+    "resolution",
+    "error_code",
+    "doomed_ids",
+    "items_saved",
+    "failures",
+    "settled_at",
+    "cancel_cause",
+)
+
 
 def resolve(
-    write_id: uuid.UUID, resolution: Resolution, *, finding: dict[str, Any], verdict: str, seen: int, actor: Any, reason: str
+    write_id: uuid.UUID,
+    resolution: Resolution,
+    *,
+    finding: dict[str, Any],
+    verdict: str,
+    seen: int,
+    actor: Any,
+    reason: str,
 ) -> WriteIntent:
     """Carry out an operator's decision on an ambiguous write; joins the caller's transaction or opens its own.
 
@@ -47,12 +65,7 @@ def resolve(
         ).save(force_insert=True, using=using)
         write.resolution, write.error_code = resolution, ""
         _RESOLVE[resolution](write, chunk, finding, now, using)
-        write.save(
-            update_fields=[
-                "state", "resolution", "error_code", "doomed_ids", "items_saved", "failures", "settled_at", "cancel_cause"
-            ],
-            using=using,
-        )  # fmt: skip
+        write.save(update_fields=_CHANGED, using=using)
         # A resolution may have moved the end of the history: the next chunk looks for it anew.
         write.session.tail_anchor = None
         write.session.save(update_fields=["tail_anchor"], using=using)
@@ -66,7 +79,7 @@ def possible(write: WriteIntent, verdict: str, finding: dict[str, Any]) -> list[
     chunk_open = write.chunks.filter(state=WriteState.AMBIGUOUS).exists()
     options = {
         Resolution.REMOVE_DUPLICATES: verdict == Verdict.DUPLICATED and bool(finding.get("extra")),
-        Resolution.ACCEPT: whole or not chunk_open or verdict == Verdict.PARTIAL and bool(finding.get("parts")),
+        Resolution.ACCEPT: whole or not chunk_open or (verdict == Verdict.PARTIAL and bool(finding.get("parts"))),
         Resolution.RESEND: chunk_open and not whole,
         Resolution.RECHECK: True,
         Resolution.ROLLBACK: some or write.items_saved > 0,
@@ -85,7 +98,9 @@ def _accept(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any
     chunk_bound(write, chunk, runs[0] if runs else finding.get("parts") or [], now, using)
 
 
-def _remove_duplicates(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
+def _remove_duplicates(
+    write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str
+) -> None:
     write.move(WriteState.SENDING)
     write.doomed_ids = list(finding["extra"])
     if chunk is not None:

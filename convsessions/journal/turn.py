@@ -25,6 +25,7 @@ from convsessions.states import (
     HoldCode,
     Operation,
     OutcomeKind,
+    Resolution,
     Verdict,
     WriteState,
 )
@@ -159,6 +160,8 @@ class Turn:
     def cancel(self, write: WriteIntent) -> None:
         """Drop what of the write was not applied, for the cause that was recorded with the request to cancel."""
         write.cancel_cause = write.cancel_cause or CancelCause.OPERATOR
+        if write.resolution == Resolution.ROLLBACK:
+            write.items_saved = 0
         drop_chunks(write.chunks.all(), self.now)
         self._settle(write, WriteState.CANCELLED, None)
 
@@ -173,15 +176,22 @@ class Turn:
     def _settle(self, write: WriteIntent, state: WriteState, signal: Signal | None) -> None:
         write.move(state)
         write.settled_at, write.hold_code, write.next_attempt_at = self.now, HoldCode.NONE, None
-        fields = ["state", "settled_at", "hold_code", "next_attempt_at", "cancel_cause", "error_code", "error_param"]
+        fields = [
+            "state",
+            "settled_at",
+            "hold_code",
+            "next_attempt_at",
+            "cancel_cause",
+            "error_code",
+            "error_param",
+            "items_saved",
+        ]
         write.save(update_fields=fields, using=self.using)
         if signal is not None:
             self._announce(signal, write)
 
     def _announce(self, signal: Signal, write: WriteIntent) -> None:
-        send = functools.partial(
-            signal.send_robust, sender=WriteIntent, write_id=write.pk, session_id=self.session.pk
-        )
+        send = functools.partial(signal.send_robust, sender=WriteIntent, write_id=write.pk, session_id=self.session.pk)
         transaction.on_commit(send, using=self.using)
 
     # -- removals ------------------------------------------------------------------------------------------------
@@ -227,7 +237,7 @@ class Turn:
         transaction.on_commit(send, using=self.using)
 
     def release(self, wake_at: dt.datetime | None, *, ring: bool = False) -> None:
-        """Give the lease back; the sweep looks again at `wake_at` (None: there is nothing to do), or at once (`ring`)."""
+        """Give the lease back; the sweep looks again at `wake_at` (None: there is nothing to do); `ring`: at once."""
         self.session.lease_token, self.session.lease_expires_at, self.session.wake_at = None, None, wake_at
         self._released = True
         if ring:
@@ -240,14 +250,18 @@ class Turn:
             lasting = dt.timedelta(seconds=conf.REQUEST_TIMEOUT + conf.LEASE_GRACE)
             session.lease_expires_at = session.wake_at = self.now + lasting
         # The condition is the row lock of databases that have none (SQLite without BEGIN IMMEDIATE).
-        changed = ConversationSession.objects.using(self.using).filter(pk=session.pk, lease_token=self._token).update(
-            conversation_id=session.conversation_id,
-            generation=session.generation,
-            tail_anchor=session.tail_anchor,
-            lease_token=session.lease_token,
-            lease_expires_at=session.lease_expires_at,
-            wake_at=session.wake_at,
-            updated_at=self.now,
+        changed = (
+            ConversationSession.objects.using(self.using)
+            .filter(pk=session.pk, lease_token=self._token)
+            .update(
+                conversation_id=session.conversation_id,
+                generation=session.generation,
+                tail_anchor=session.tail_anchor,
+                lease_token=session.lease_token,
+                lease_expires_at=session.lease_expires_at,
+                wake_at=session.wake_at,
+                updated_at=self.now,
+            )
         )
         if not changed:
             raise LeaseLost(f"session {session.pk} was taken over")

@@ -50,9 +50,7 @@ class Reconciliation(models.Model):
         WriteChunk, verbose_name=_("chunk"), null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
     verdict = models.CharField(_("verdict"), max_length=choice_length(Verdict), choices=Verdict, blank=True)
-    resolution = models.CharField(
-        _("resolution"), max_length=choice_length(Resolution), choices=Resolution, blank=True
-    )
+    resolution = models.CharField(_("resolution"), max_length=choice_length(Resolution), choices=Resolution, blank=True)
     evidence = ExactJSONField(_("evidence"), default=dict, help_text=_("ids only, no content"))
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL,

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
 from convsessions.items import codec
 
+if TYPE_CHECKING:
+    TextField = models.TextField[Any, Any]
+else:
+    TextField = models.TextField
 
-class ExactJSONField(models.TextField):  # type: ignore[type-arg]
+
+class ExactJSONField(TextField):
     """JSON kept as text: jsonb reorders keys and cannot hold U+0000, and MariaDB's JSON is text anyway."""
+
+    if TYPE_CHECKING:
+        _pyi_private_set_type: Any
+        _pyi_private_get_type: Any
 
     def from_db_value(self, value: str | None, expression: Any, connection: Any) -> Any:
         return None if value is None else codec.decode(value)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from typing import Self
 
@@ -14,7 +15,7 @@ from .fields import ExactJSONField
 
 
 class SessionQuerySet(models.QuerySet["ConversationSession"]):
-    def due(self, now: models.expressions.Combinable) -> Self:
+    def due(self, now: dt.datetime) -> Self:
         """Sessions with work that nobody is doing: `wake_at` lies past the live lease, if there is one."""
         return self.filter(wake_at__lte=now).order_by("wake_at")
 

@@ -79,16 +79,18 @@ class WriteIntent(models.Model):
     error_code = models.CharField(_("error code"), max_length=64, blank=True)
     error_param = models.CharField(_("error parameter"), max_length=128, blank=True)
     cancel_cause = models.CharField(
-        _("cancelled by"), max_length=choice_length(CancelCause), choices=CancelCause, default=CancelCause.NONE, blank=True
+        _("cancelled by"),
+        max_length=choice_length(CancelCause),
+        choices=CancelCause,
+        default=CancelCause.NONE,
+        blank=True,
     )
 
     target_id = models.CharField(
         _("target"), max_length=128, blank=True, help_text=_("the remote id that a pop or a clear deletes")
     )
     popped = ExactJSONField(_("popped item"), null=True, blank=True)
-    resolution = models.CharField(
-        _("resolution"), max_length=choice_length(Resolution), choices=Resolution, blank=True
-    )
+    resolution = models.CharField(_("resolution"), max_length=choice_length(Resolution), choices=Resolution, blank=True)
     doomed_ids = ExactJSONField(
         default=list, blank=True, help_text=_("remote items that an operator's resolution still has to delete")
     )
@@ -205,9 +207,7 @@ class WriteChunk(models.Model):
             models.CheckConstraint(
                 name="convsessions_chunk_state", condition=Q(state__in=[s.value for s in WriteState])
             ),
-            models.CheckConstraint(
-                name="convsessions_chunk_size", condition=Q(item_count__gte=1, item_count__lte=20)
-            ),
+            models.CheckConstraint(name="convsessions_chunk_size", condition=Q(item_count__gte=1, item_count__lte=20)),
             # Without its anchor and deadline a request of unknown outcome could not be reconciled.
             models.CheckConstraint(
                 name="convsessions_chunk_journaled",

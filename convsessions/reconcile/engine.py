@@ -14,7 +14,7 @@ from convsessions.remote.calls import Pause, RemoteCall
 from convsessions.remote.outcomes import Outcome
 from convsessions.states import Verdict
 
-from .matching import Finding, Item, find_runs, match
+from .matching import Finding, Item, find_runs, match, run_at
 from .reading import Deadline, History, read_history
 
 ABSENT_READS = 2
@@ -106,7 +106,7 @@ def find_copies(
     runs: list[tuple[str, ...]] = []
     extra: list[str] = []
     for items, ids in originals:
-        copies = [tuple(free[start + offset]["id"] for offset in range(len(items))) for start in find_runs(items, free)]
+        copies = [run_at(start, len(items), free) for start in find_runs(items, free)]
         if copies:
             runs += [tuple(ids), *copies]
             extra += [one for copy in copies for one in copy]

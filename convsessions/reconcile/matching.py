@@ -24,7 +24,7 @@ from typing import Any
 from convsessions.items.comparison import contained, core
 from convsessions.states import Verdict
 
-Item = Mapping[str, Any]
+Item = dict[str, Any]
 Run = tuple[str, ...]
 
 MAX_IDS_KEPT = 200
@@ -76,7 +76,7 @@ def match(
     free = [item for item in history if item["id"] not in bound]
     starts = find_runs(sent, free)
     covered = {start + offset for start in starts for offset in range(len(sent))}
-    runs = tuple(tuple(free[start + offset]["id"] for offset in range(len(sent))) for start in _apart(starts, len(sent)))
+    runs = tuple(run_at(start, len(sent), free) for start in _apart(starts, len(sent)))
     ours = {core(item) for item in sent}
     rest = [item for index, item in enumerate(free) if index not in covered]
     # Next to a whole run, an item that resembles ours proves nothing: people say "yes" more than once.
@@ -94,6 +94,11 @@ def find_runs(sent: Sequence[Item], history: Sequence[Item]) -> list[int]:
         for start in range(last_start + 1)
         if all(contained(item, history[start + offset]) for offset, item in enumerate(sent))
     ]
+
+
+def run_at(start: int, length: int, history: Sequence[Item]) -> Run:
+    """The ids of the `length` items from position `start` on."""
+    return tuple(item["id"] for item in history[start : start + length])
 
 
 def _apart(starts: Sequence[int], length: int) -> list[int]:

@@ -49,7 +49,7 @@ def perform(call: RemoteCall, client: openai.OpenAI) -> Outcome:
     left to its fate: it can only read, since `_BodyUntil` sends nothing after the deadline.
     """
     ended: list[Outcome] = []
-    thread = threading.Thread(target=lambda: ended.append(_send(call, client)), name="convsessions-request", daemon=True)
+    thread = threading.Thread(target=lambda: ended.append(_send(call, client)), daemon=True)
     remaining = call.not_after - clock.now()
     if remaining <= 0:
         return outcomes.never_sent(STALE)

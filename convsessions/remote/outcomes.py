@@ -78,9 +78,7 @@ def unknown(code: str, *, status: int | None = None, request_id: str = "") -> Ou
 
 
 def never_sent(code: str) -> Outcome:
-    return Outcome(
-        kind=OutcomeKind.NOT_APPLIED, then=Then.RETRY, hold=HoldCode.UNREACHABLE, code=code[:MAX_CODE]
-    )
+    return Outcome(kind=OutcomeKind.NOT_APPLIED, then=Then.RETRY, hold=HoldCode.UNREACHABLE, code=code[:MAX_CODE])
 
 
 def no_client(error: Exception) -> Outcome:
