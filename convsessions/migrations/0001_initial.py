@@ -75,6 +75,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'write',
                 'verbose_name_plural': 'writes',
                 'ordering': ('-created_at',),
+                'permissions': (('reconcile_writeintent', 'Can have writes checked or tried again'), ('resolve_writeintent', 'Can resolve ambiguous writes'), ('cancel_writeintent', 'Can cancel writes'), ('view_payload', 'Can see the content of writes')),
             },
         ),
         migrations.CreateModel(

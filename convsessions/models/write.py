@@ -131,6 +131,12 @@ class WriteIntent(models.Model):
         verbose_name = _("write")
         verbose_name_plural = _("writes")
         ordering = ("-created_at",)
+        permissions = (
+            ("reconcile_writeintent", "Can have writes checked or tried again"),
+            ("resolve_writeintent", "Can resolve ambiguous writes"),
+            ("cancel_writeintent", "Can cancel writes"),
+            ("view_payload", "Can see the content of writes"),
+        )
         indexes = (
             models.Index(fields=["session", "is_open", "sequence"], name="convsessions_queue"),
             models.Index(fields=["needs_attention", "created_at"], name="convsessions_attention"),
