@@ -161,6 +161,7 @@ def test_an_item_larger_than_the_limit_is_sent_alone() -> None:
         ([THOUGHT, MESSAGE], "reasoning and its message"),
         ([THOUGHT, THOUGHT, MESSAGE], "two reasoning items and their message"),
         ([THOUGHT, call("a"), output("a")], "reasoning, call and output"),
+        ([call("a"), THOUGHT, output("a")], "reasoning between call and output"),
         ([THOUGHT, call("a"), THOUGHT, call("b"), output("a"), output("b")], "reasoning between parallel calls"),
         ([item("tool_search_call", "t"), item("tool_search_output", "t")], "a search for tools"),
         ([item("program", "p"), item("program_output", "p")], "a program and its output"),
@@ -168,7 +169,8 @@ def test_an_item_larger_than_the_limit_is_sent_alone() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_belongs_together_goes_into_the_next_chunk_together(group: list[PreparedItem], why: str) -> None:
-    assert counts([*[MESSAGE] * 19, *group, MESSAGE], max_items=20) == [19, len(group) + 1], why
+    for before in range(21 - len(group), 20):
+        assert counts([*[MESSAGE] * before, *group, MESSAGE], max_items=20) == [before, len(group) + 1], why
 
 
 @pytest.mark.parametrize(
@@ -193,9 +195,9 @@ def test_a_call_without_output_does_not_hold_back_the_calls_after_it() -> None:
 
 
 def test_a_group_too_large_for_a_chunk_is_split_but_not_between_reasoning_and_its_call() -> None:
-    calls = [part for name in "abcdef" for part in (THOUGHT, call(name))]
+    parallel = [THOUGHT, *map(call, "abc"), *map(output, "abc")]
 
-    assert counts([*calls, *map(output, "abcdef")], max_items=5) == [4, 4, 5, 5]
+    assert counts([*[MESSAGE] * 4, *parallel], max_items=5) == [4, 2, 5]
 
 
 def test_reasoning_at_the_end_has_nothing_to_wait_for() -> None:

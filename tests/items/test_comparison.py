@@ -98,6 +98,10 @@ RECOGNISED: dict[str, tuple[Item, Item]] = {
         {**STORED_CALL, "status": "completed"},
         {key: value for key, value in STORED_CALL.items() if key != "status"},
     ),
+    "documented: the third spelling of text": (
+        user([text_part("x"), text_part("y")]),
+        user([text_part("x", "text"), text_part("y", "output_text")]),
+    ),
     "an output's string became a part": (
         {"type": "function_call_output", "call_id": "c", "output": "x"},
         {"type": "function_call_output", "call_id": "c", "output": [text_part("x")]},
@@ -357,6 +361,7 @@ def test_an_altered_copy_is_still_known_by_its_core(ours: Item, altered: Item) -
         (STORED_OUTPUT, {**STORED_OUTPUT, "output": "x"}),
         (STORED_OUTPUT, {**STORED_OUTPUT, "type": "custom_tool_call_output"}),
         ({"type": "item_reference", "id": "msg_1"}, {"type": "item_reference", "id": "msg_2"}),
+        (user([{"type": "refusal", "refusal": "x"}]), user([{"type": "refusal", "refusal": "y"}])),
         (
             {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}},
             {"type": "shell_call", "call_id": "c", "action": {"commands": ["rm"]}},
@@ -365,6 +370,33 @@ def test_an_altered_copy_is_still_known_by_its_core(ours: Item, altered: Item) -
 )
 def test_different_items_have_different_cores(one: Item, other: Item) -> None:
     assert core(one) != core(other)
+
+
+def deep_item(leaf: Any) -> Item:
+    """An item as deep as intake takes it, with `leaf` at the bottom."""
+    for _ in range(62):
+        leaf = [leaf]
+    return {"type": "x", "n": leaf}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"type": "x", "n": math.inf}, {"type": "x", "n": -math.inf}),
+        ({"type": "x", "n": 1}, {"type": "x", "n": True}),
+        ({"type": "x", "n": 1.5}, {"type": "x", "n": 1}),
+        ({"type": "x", "n": "1"}, {"type": "x", "n": 1}),
+        ({"type": "x", "n": 10**5000}, {"type": "x", "n": 10**5000 + 1}),
+        ({"type": "item_reference", "id": "msg_1"}, {"type": "item_reference", "id": "msg_2"}),
+        (deep_item("a"), deep_item("b")),
+    ],
+)
+def test_different_items_have_different_digests(one: Item, other: Item) -> None:
+    assert normalised_digest(one) != normalised_digest(other)
+
+
+def test_a_number_in_another_notation_has_the_same_digest() -> None:
+    assert normalised_digest({"type": "x", "n": [1, 2.5]}) == normalised_digest({"n": [1.0, 2.5], "type": "x"})
 
 
 def test_recorded_items_are_all_told_apart() -> None:

@@ -18,6 +18,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 from convsessions.exceptions import InvalidItem
 from convsessions.items import codec
 from convsessions.items.intake import Intake, PreparedItem, prepare_items
+from convsessions.items.plain import plain_object
 from convsessions.items.sanitise import is_unsendable, sanitise
 from tests.items.strategies import item_lists, json_values, messages
 
@@ -266,7 +267,9 @@ def test_a_mapping_with_role_and_content_is_a_message() -> None:
 
 
 def test_a_bare_id_is_a_reference_and_keeps_it() -> None:
-    assert prepare([{"id": "msg_1"}]).items == [PreparedItem(text='{"id":"msg_1"}', type="item_reference", call_id="")]
+    assert prepare([{"id": "msg_1", "type": None, "status": None}]).items == [
+        PreparedItem(text='{"id":"msg_1"}', type="item_reference", call_id="")
+    ]
 
 
 def test_types_that_are_not_known_yet_are_let_through() -> None:
@@ -295,10 +298,46 @@ def test_tuples_and_other_mappings_are_read_as_lists_and_objects() -> None:
     assert prepare((item,)) == prepare([user([{"type": "input_text", "text": "x"}])])
 
 
+@pytest.mark.parametrize("value", ["x" * 100_000, 10**4000, {"k" * 100_000: 1}], ids=["strings", "integers", "objects"])
+def test_what_is_large_only_as_json_is_refused_before_it_is_encoded(value: Any, monkeypatch: Any) -> None:
+    def never(_: Any) -> str:
+        raise AssertionError("encoded")
+
+    monkeypatch.setattr(codec, "encode", never)
+
+    assert refusal([{"type": "x", "a": [value] * 1000}]) == ("items[0]", "too_large")
+
+
 def test_enums_are_read_as_the_values_they_are() -> None:
     item = {"type": "x", "colour": Colour.RED, "level": Level.HIGH, Colour.RED: 1}
 
     assert prepare([item]).items[0].text == '{"type":"x","colour":"red","level":3,"red":1}'
+
+
+class Text(str):  # noqa: SLOT000 - the kind of class that a caller may have
+    def isascii(self) -> bool:
+        raise RuntimeError(SECRET)
+
+    def __len__(self) -> int:
+        raise RuntimeError(SECRET)
+
+
+class Number(int):
+    def bit_length(self) -> int:
+        raise RuntimeError(SECRET)
+
+
+class Real(float):
+    pass
+
+
+def test_values_are_copied_as_exactly_what_json_has() -> None:
+    given = {"type": "x", "a": [Text("x"), Number(1), Real(1.5), True, None, (1,), OrderedDict(b=1)]}
+
+    copied = plain_object(given, path="items[0]", limit=KIB)
+
+    assert [type(value) for value in copied["a"]] == [str, int, float, bool, type(None), list, dict]
+    assert copied == {"type": "x", "a": ["x", 1, 1.5, True, None, [1], {"b": 1}]}
 
 
 def test_models_are_dumped_also_inside_items() -> None:
