@@ -50,6 +50,9 @@ __all__ = [
     "inspect_write",
     "pop_item",
     "reconcile_write",
+    "record_append",
+    "record_clear",
+    "record_pop",
     "resolve_write",
     "retry_write",
     "sweep",
@@ -100,9 +103,16 @@ def append_items(
     IdempotencyConflict. Raises SessionNotFound, and InvalidItem with the path of the field; then nothing is recorded.
     Joins the caller's transaction.
     """
+    return record_append(session_id, items, author=author, idempotency_key=idempotency_key)[0]
+
+
+def record_append(
+    session_id: uuid.UUID, items: object, *, author: Any = None, idempotency_key: str | None = None
+) -> tuple[WriteIntent, bool]:
+    """As `append_items`; returns the write and whether it is new, or was recorded earlier with the same key."""
     _check_text("idempotency_key", idempotency_key, MAX_KEY)
     intake = prepare_items(items, max_items=conf.MAX_ITEMS_PER_WRITE, max_item_bytes=conf.MAX_ITEM_BYTES)
-    write, _ = recording.record_append(
+    return recording.record_append(
         session_id,
         chunks(intake.items, max_items=conf.CHUNK_ITEMS, max_bytes=conf.CHUNK_BYTES),
         items_total=len(intake.items),
@@ -110,7 +120,6 @@ def append_items(
         author=author,
         idempotency_key=idempotency_key,
     )
-    return write
 
 
 def pop_item(session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None) -> WriteIntent:
@@ -118,8 +127,15 @@ def pop_item(session_id: uuid.UUID, *, author: Any = None, idempotency_key: str 
 
     Raises SessionNotFound, IdempotencyConflict, InvalidInput. Joins the caller's transaction.
     """
+    return record_pop(session_id, author=author, idempotency_key=idempotency_key)[0]
+
+
+def record_pop(
+    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None
+) -> tuple[WriteIntent, bool]:
+    """As `pop_item`; returns what `record_append` returns."""
     _check_text("idempotency_key", idempotency_key, MAX_KEY)
-    return recording.record_pop(session_id, author=author, idempotency_key=idempotency_key)[0]
+    return recording.record_pop(session_id, author=author, idempotency_key=idempotency_key)
 
 
 def clear_session(session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None) -> WriteIntent:
@@ -128,8 +144,15 @@ def clear_session(session_id: uuid.UUID, *, author: Any = None, idempotency_key:
     It supersedes everything queued before it. Raises SessionNotFound, IdempotencyConflict, InvalidInput. Joins the
     caller's transaction.
     """
+    return record_clear(session_id, author=author, idempotency_key=idempotency_key)[0]
+
+
+def record_clear(
+    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None
+) -> tuple[WriteIntent, bool]:
+    """As `clear_session`; returns what `record_append` returns."""
     _check_text("idempotency_key", idempotency_key, MAX_KEY)
-    return recording.record_clear(session_id, author=author, idempotency_key=idempotency_key)[0]
+    return recording.record_clear(session_id, author=author, idempotency_key=idempotency_key)
 
 
 def get_write(write_id: uuid.UUID) -> WriteIntent:
