@@ -32,7 +32,9 @@ DEBUG = _flag("DJANGO_DEBUG", "1")
 SECRET_KEY = os.environ.get("DJANGO_SECRET_KEY") or (
     "only-for-development-on-this-machine" if DEBUG else secrets.token_urlsafe(50)
 )
-ALLOWED_HOSTS = [host for host in os.environ.get("DJANGO_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",") if host]
+ALLOWED_HOSTS = [
+    host for host in os.environ.get("DJANGO_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",") if host
+]
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -101,15 +103,25 @@ REST_FRAMEWORK = {
 
 CONVSESSIONS = {name: _from_environment(name) for name in RULES if f"CONVSESSIONS_{name}" in os.environ}
 
+# Without a key there is nothing real to talk to: then this site serves a sandbox, talks to that (or to the one that
+# OPENAI_BASE_URL names), and its start page says so.
+TALKS_TO_SANDBOX = not os.environ.get("OPENAI_API_KEY")
+API_URL = os.environ.get("OPENAI_BASE_URL") or (
+    "http://127.0.0.1:8000/sandbox/v1" if TALKS_TO_SANDBOX else "https://api.openai.com/v1"
+)
+if TALKS_TO_SANDBOX:
+    CONVSESSIONS.setdefault("CLIENT_FACTORY", "project.clients.sandbox_client")
+    CONVSESSIONS.setdefault("ASYNC_CLIENT_FACTORY", "project.clients.async_sandbox_client")
+
 Q_CLUSTER: dict[str, Any] = {
     "name": "convsessions",
     "workers": int(os.environ.get("Q_WORKERS", "2")),
     # HTTP timeout 30 < lease 45 < timeout 90 < retry: 90 * (1 + ceil((queue_limit + bulk) / workers)) and a margin
-    "timeout": 90,
-    "retry": 300,
+    "timeout": int(os.environ.get("Q_TIMEOUT", "90")),
+    "retry": int(os.environ.get("Q_RETRY", "300")),
     "queue_limit": 1,
     "bulk": 1,
-    "poll": 0.1,
+    "poll": float(os.environ.get("Q_POLL", "0.1")),
     "guard_cycle": 0.5,
     "save_limit": 250,
     "ack_failures": True,
