@@ -1,0 +1,185 @@
+"""The list of writes, the page of one, and the addresses of what can be done with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls.resolvers import URLPattern
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from convsessions.models import ConversationSession, WriteIntent
+from convsessions.states import WriteState
+
+from . import actions, content, display, timeline, verbs
+from .chunks import chunk_rows
+from .filters import AttentionFilter, HoldFilter, StateFilter, VerdictFilter
+from .pages import JournalAdmin, outside_transactions
+from .resolving import ResolvePage
+from .searching import search_writes
+from .sessions import name_of
+
+LARGE = ("popped", "doomed_ids", "session__metadata")
+
+
+class WriteList(ChangeList):
+    """Counts the chunks of the writes on the page, in one query."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        writes: list[Any] = list(self.result_list)
+        counts = display.count_chunks(writes)
+        for write in writes:
+            write.chunk_counts = counts.get(write.pk, {})
+        self.result_list = writes
+
+
+class WriteAdmin(JournalAdmin):
+    list_display = ("name", "state_badge", "why", "chunk_strip", "progress", "age", "session_link")
+    list_filter = (
+        AttentionFilter,
+        StateFilter,
+        VerdictFilter,
+        HoldFilter,
+        "kind",
+        ("created_at", admin.DateFieldListFilter),
+    )
+    search_fields = ("pk",)
+    search_help_text = _("The id of a write, request, session or conversation, or a part of a session's key.")
+    actions = (actions.reconcile_selected,)
+
+    # -- the list ------------------------------------------------------------------------------------------------
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).select_related("session", "author").defer(*LARGE)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return WriteList
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return [*self.list_display, *(["resolve_link"] if self.has_resolve_permission(request) else [])]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        return (search_writes(queryset, term) if term else queryset), False
+
+    @admin.display(description=_("write"))
+    def name(self, write: WriteIntent) -> str:
+        return f"{write.get_kind_display()} {display.short(write.pk)}"
+
+    @admin.display(description=_("state"))
+    def state_badge(self, write: WriteIntent) -> SafeString:
+        return display.state_badge(write)
+
+    @admin.display(description=_("why"))
+    def why(self, write: WriteIntent) -> str:
+        return display.why(write)
+
+    @admin.display(description=_("chunks"))
+    def chunk_strip(self, write: Any) -> SafeString | str:
+        return display.strip(write.chunk_counts)
+
+    @admin.display(description=_("progress"))
+    def progress(self, write: WriteIntent) -> str:
+        return display.progress(write)
+
+    @admin.display(description=_("age"))
+    def age(self, write: WriteIntent) -> SafeString | str:
+        return display.age(write.created_at)
+
+    @admin.display(description=_("session"))
+    def session_link(self, write: WriteIntent) -> SafeString | str:
+        address = self.address("change", write.session_id, model=ConversationSession)
+        name = name_of(write.session)
+        return format_html('<a class="cs-name" href="{}">{}</a>', address, name) if address else name
+
+    @admin.display(description=_("repair"))
+    def resolve_link(self, write: WriteIntent) -> SafeString | str:
+        if write.state != WriteState.AMBIGUOUS:
+            return ""
+        address, label = self.address("resolve", write.pk), gettext("Resolve write %(id)s")
+        text = format_html('<span aria-hidden="true">{}</span>', gettext("Resolve"))
+        spoken = label % {"id": display.short(write.pk)}
+        return format_html('<a class="button cs-button" href="{}" aria-label="{}">{}</a>', address, spoken, text)
+
+    # -- the page of one write -----------------------------------------------------------------------------------
+
+    def show(self, request: HttpRequest, row: Any) -> HttpResponse:
+        counts = display.count_chunks([row]).get(row.pk, {})
+        return self.page(
+            request,
+            "writeintent/detail.html",
+            title=gettext("%(kind)s %(id)s") % {"kind": row.get_kind_display(), "id": display.short(row.pk)},
+            original=row,
+            **self.summary(request, row),
+            strip=display.strip(counts),
+            spoken=display.spoken(counts) if counts else "",
+            chunks=chunk_rows(row),
+            events=timeline.events_of(row),
+            verbs=[
+                (verb, self.address(verb.name, row.pk))
+                for verb in verbs.VERBS
+                if verb.allowed(self, request) and not verb.refusal(row)
+            ],
+            may_resolve=self.has_resolve_permission(request) and row.state == WriteState.AMBIGUOUS,
+            may_see_content=self.has_payload_permission(request) and row.kind != "clear",
+        )
+
+    def summary(self, request: HttpRequest, write: WriteIntent) -> dict[str, Any]:
+        """What the head of every page of one write shows."""
+        may_see = request.user.has_perm("convsessions.view_conversationsession")
+        return {
+            "write": write,
+            "badge": display.state_badge(write),
+            "why": display.why(write),
+            "progress": display.progress(write),
+            "session_name": name_of(write.session),
+            "session_address": self.address("change", write.session_id, model=ConversationSession) if may_see else "",
+            "waiting": WriteIntent.objects.queue(write.session_id).filter(sequence__gt=write.sequence).count(),
+        }
+
+    # -- what can be done ----------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        return [
+            self.route("resolve", outside_transactions(self.resolve_view)),
+            self.route("content", self.content_view),
+            *(self.route(verb.name, self.verb_view, verb=verb) for verb in verbs.VERBS),
+            *super().get_urls(),
+        ]
+
+    def resolve_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        self.require(request, self.has_view_permission(request), self.has_resolve_permission(request))
+        return ResolvePage(self, request, self.find(request, object_id)).respond()
+
+    def content_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        self.require(request, self.has_view_permission(request), self.has_payload_permission(request))
+        return content.show(self, request, self.find(request, object_id))
+
+    def verb_view(self, request: HttpRequest, object_id: str, verb: verbs.Verb) -> HttpResponse:
+        self.require(request, self.has_view_permission(request), verb.allowed(self, request))
+        return verbs.respond(self, request, self.find(request, object_id), verb)
+
+    def has_reconcile_permission(self, request: HttpRequest) -> bool:
+        return self._holds(request, "reconcile_writeintent")
+
+    def has_resolve_permission(self, request: HttpRequest) -> bool:
+        return self._holds(request, "resolve_writeintent")
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return self._holds(request, "cancel_writeintent")
+
+    def has_payload_permission(self, request: HttpRequest) -> bool:
+        return self._holds(request, "view_payload")
+
+    @staticmethod
+    def _holds(request: HttpRequest, codename: str) -> bool:
+        return request.user.has_perm(f"convsessions.{codename}")
