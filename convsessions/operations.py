@@ -44,6 +44,7 @@ __all__ = [
     "clear_session",
     "create_session",
     "deliver",
+    "due_sessions",
     "get_items",
     "get_session",
     "get_write",
@@ -281,6 +282,11 @@ def get_items(
         "last_id": ids[-1] if ids else None,
         "has_more": page.data["has_more"],
     }
+
+
+def due_sessions() -> list[uuid.UUID]:
+    """The sessions with work that nobody is doing, the longest waiting first: for delivery without a queue."""
+    return list(ConversationSession.objects.using(alias()).due(timezone.now()).values_list("pk", flat=True))
 
 
 def sweep() -> int:

@@ -32,7 +32,7 @@ LATE_COPY = (
 
 
 def story(write: WriteIntent) -> Iterator[tuple[str, list[str]]]:
-    """Yield (which chunk, its sentences in order) for every chunk of `write` of which a request had no clear outcome."""
+    """Yield (which chunk, its sentences in order) for each chunk of `write` of which a request ended unclear."""
     chunks = list(write.chunks.all())
     for number, chunk in enumerate(chunks, start=1):
         events = sorted([*_mishaps(chunk), *_decisions(chunk)])
