@@ -35,7 +35,7 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def check_sqlite(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
     """W001: on SQLite, transactions begin with BEGIN IMMEDIATE, which stands in for the row locks it lacks."""
     connection = connections[alias()]
-    if connection.vendor != "sqlite" or getattr(connection, "transaction_mode", None) == "IMMEDIATE":
+    if connection.vendor != "sqlite" or connection.settings_dict["OPTIONS"].get("transaction_mode") == "IMMEDIATE":
         return []
     hint = f'Set DATABASES["{alias()}"]["OPTIONS"]["transaction_mode"] = "IMMEDIATE".'
     return [

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
+from convsessions import operations
 from convsessions.sandbox.testing import SandboxProcess
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,7 +29,7 @@ QUICK = {
 
 
 @pytest.fixture(autouse=True)
-def quick(settings):
+def quick(settings):  # noqa: F811 - pytest-django's fixture
     """Timings that let a test see a deadline, a lease and a settle delay pass."""
     settings.CONVSESSIONS = dict(QUICK)
     return settings.CONVSESSIONS
@@ -47,3 +49,16 @@ def sandbox(sandbox_process, monkeypatch) -> Iterator[SandboxProcess]:
     monkeypatch.setenv("OPENAI_BASE_URL", sandbox_process.base_url)
     sandbox_process.reset()
     return sandbox_process
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix, tmp_path_factory) -> None:
+    """On SQLite, a file: other connections, threads and processes must see the same database."""
+    database = settings.DATABASES["default"]
+    if database["ENGINE"].endswith("sqlite3"):
+        database["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+
+
+@pytest.fixture
+def session(transactional_db):
+    return operations.create_session()

@@ -77,10 +77,12 @@ def match(
     starts = find_runs(sent, free)
     covered = {start + offset for start in starts for offset in range(len(sent))}
     runs = tuple(run_at(start, len(sent), free) for start in _apart(starts, len(sent)))
-    ours = {core(item) for item in sent}
+    ours, our_ids = {core(item) for item in sent}, {item.get("id") for item in sent}
     rest = [item for index, item in enumerate(free) if index not in covered]
     # Next to a whole run, an item that resembles ours proves nothing: people say "yes" more than once.
-    parts = () if starts else tuple(item["id"] for item in rest if core(item) in ours)
+    # An id that we sent is ours whatever stands there: an id known from elsewhere brings its old content (recorded).
+    resembling = [item["id"] for item in rest if core(item) in ours or item["id"] in our_ids]
+    parts = () if starts else tuple(resembling)
     foreign = tuple(item["id"] for item in rest if item["id"] not in parts)
     verdict = _verdict(starts, runs, parts, contested=_contested(starts, covered, len(sent), free, rivals))
     return Finding(verdict, runs, parts, foreign)

@@ -171,6 +171,8 @@ def _row(call: RemoteCall, status: int, code: str, param: str, *, known_shape: b
         if call.operation in GONE_IS_DONE:
             # A 404 that does not come from the API (a proxy's page) says nothing about the item.
             return (OutcomeKind.APPLIED, Then.PROCEED, HoldCode.NONE) if known_shape else _UNKNOWN
+        if call.operation is Operation.APPEND_ITEMS and param.startswith("items"):
+            return _REFUSED  # I: it names an item, not the conversation
         if call.operation is Operation.CREATE_CONVERSATION:
             return _held(HoldCode.UNREACHABLE)  # no such endpoint: a wrong base URL
     return BY_CODE.get((status, code)) or BY_STATUS.get(status, _UNKNOWN)
