@@ -15,6 +15,8 @@ def link(request: Request, name: str, **ids: uuid.UUID) -> str:
     match = request.resolver_match
     if match is None:  # pragma: no cover - a view called without URL resolution
         raise RuntimeError("a link can only be made for a request that came in by a URL")
-    of_host = {key: value for key, value in match.captured_kwargs.items() if key not in OWN}  # type: ignore[attr-defined]
+    # What the host's include() gives as extra arguments comes by itself, and reverse() does not take it.
+    given = OWN.union(match.extra_kwargs)  # type: ignore[attr-defined]
+    of_host = {key: value for key, value in match.kwargs.items() if key not in given}
     path = reverse(f"{match.namespace}:{name}", kwargs={**of_host, **ids})
     return request.build_absolute_uri(path)

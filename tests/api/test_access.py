@@ -1,0 +1,143 @@
+"""Who may see and do what."""
+
+from __future__ import annotations
+
+import pytest
+from django.db.models import Model
+from rest_framework.test import APIClient
+
+from convsessions import operations
+from convsessions.api import urls
+from convsessions.models import ConversationSession, WriteIntent
+
+from .conftest import code_of, message, person
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+METHODS = ("get", "post", "put", "patch", "delete")
+OF_AN_OBJECT = [pattern for pattern in urls.urlpatterns if "<" in str(pattern.pattern)]
+WITHOUT_OBJECT = {"sessions", "health"}
+
+
+def path_of(pattern, write: WriteIntent) -> str:
+    route = str(pattern.pattern)
+    return "/api/" + route.replace("<str:session_id>", str(write.session_id)).replace("<str:write_id>", str(write.pk))
+
+
+def everything() -> list[dict]:
+    models: tuple[type[Model], ...] = (ConversationSession, WriteIntent)
+    return [row for model in models for row in model.objects.values()]
+
+
+def test_every_url_is_of_an_object_or_known_to_be_of_none():
+    assert {pattern.name for pattern in urls.urlpatterns} - {pattern.name for pattern in OF_AN_OBJECT} == WITHOUT_OBJECT
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("pattern", OF_AN_OBJECT, ids=lambda pattern: pattern.name)
+def test_what_belongs_to_another_owner_does_not_exist(session, stranger, pattern, method):
+    write = operations.append_items(session.pk, [message()])
+    before = everything()
+
+    response = getattr(stranger, method)(path_of(pattern, write), {}, format="json")
+
+    kind = "session" if "session_id" in str(pattern.pattern) else "write"
+    allowed = method.upper() in pattern.callback.cls().allowed_methods
+    assert code_of(response) == ((404, f"{kind}_not_found") if allowed else (405, "method_not_allowed"))
+    assert everything() == before
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("pattern", OF_AN_OBJECT, ids=lambda pattern: pattern.name)
+def test_without_authentication_nothing_is_seen(session, pattern, method):
+    write = operations.append_items(session.pk, [message()])
+    before = everything()
+
+    response = getattr(APIClient(), method)(path_of(pattern, write), {}, format="json")
+
+    assert code_of(response) == (403, "not_authenticated")
+    assert everything() == before
+
+
+def test_a_list_shows_only_ones_own(session, owner, stranger):
+    operations.create_session(owner=None)
+
+    assert [row["id"] for row in owner.get("/api/sessions/").json()["results"]] == [str(session.pk)]
+    assert stranger.get("/api/sessions/").json()["results"] == []
+
+
+def test_the_key_filter_opens_nothing(owner, stranger):
+    operations.create_session(owner=owner.user, key="mine")
+
+    assert stranger.get("/api/sessions/", {"key": "mine"}).json()["results"] == []
+
+
+@pytest.mark.parametrize(
+    ("permissions", "path", "status"),
+    [
+        (["view_conversationsession"], "sessions/{session}/", 200),
+        (["view_conversationsession"], "sessions/{session}/writes/", 200),
+        (["view_conversationsession"], "writes/{write}/", 200),
+        (["change_conversationsession"], "sessions/{session}/", 200),
+        (["view_writeintent"], "sessions/{session}/", 404),
+        (["change_writeintent"], "writes/{write}/", 404),
+        (["resolve_writeintent"], "writes/{write}/resolve/", 404),
+    ],
+)
+def test_a_model_permission_opens_the_sessions_of_others(session, permissions, path, status):
+    write = operations.append_items(session.pk, [message()])
+    client = person("somebody", *permissions)
+
+    response = client.get(f"/api/{path.format(session=session.pk, write=write.pk)}")
+
+    assert response.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("permissions", "path", "status"),
+    [
+        (["view_conversationsession"], "sessions/{session}/items/", 403),
+        (["view_conversationsession"], "sessions/{session}/pop/", 403),
+        (["view_conversationsession"], "sessions/{session}/clear/", 403),
+        (["view_conversationsession"], "writes/{write}/cancel/", 403),
+        (["change_conversationsession"], "sessions/{session}/items/", 201),
+        (["change_conversationsession"], "sessions/{session}/pop/", 202),
+        (["change_conversationsession"], "sessions/{session}/clear/", 202),
+        (["view_conversationsession", "cancel_writeintent"], "writes/{write}/cancel/", 200),
+    ],
+)
+def test_changing_the_session_of_another_takes_a_permission(session, permissions, path, status):
+    write = operations.append_items(session.pk, [message()])
+    client = person("somebody", *permissions)
+    fields = {"items": []} if path.endswith("items/") else {}
+
+    response = client.post(f"/api/{path.format(session=session.pk, write=write.pk)}", fields, format="json")
+
+    assert response.status_code == status
+    assert WriteIntent.objects.count() == (2 if status in {201, 202} else 1)
+
+
+@pytest.mark.parametrize("verb", ["reconcile", "resolve"])
+@pytest.mark.parametrize("staff", [True, False])
+@pytest.mark.parametrize("permissions", [[], ["reconcile_writeintent", "resolve_writeintent"]])
+def test_operating_takes_staff_with_the_permission(ambiguous, verb, staff, permissions):
+    client = person("somebody", "view_conversationsession", *permissions, staff=staff)
+
+    response = client.post(f"/api/writes/{ambiguous.pk}/{verb}/", {}, format="json")
+
+    assert code_of(response) == ((422, "required") if staff and permissions else (403, "permission_denied"))
+
+
+@pytest.mark.parametrize("verb", ["reconcile", "resolve"])
+def test_an_owner_is_no_operator(owner, ambiguous, verb):
+    assert code_of(owner.post(f"/api/writes/{ambiguous.pk}/{verb}/")) == (403, "permission_denied")
+
+
+def test_where_everybody_is_let_in_nobody_still_owns_nothing(session, quick):
+    quick["PERMISSION_CLASSES"] = ["rest_framework.permissions.AllowAny"]
+    operations.create_session(owner=None)
+    anonymous = APIClient()
+
+    assert anonymous.get("/api/sessions/").json()["results"] == []
+    assert code_of(anonymous.post("/api/sessions/")) == (403, "not_authenticated")
+    assert ConversationSession.objects.count() == 2

@@ -1,0 +1,107 @@
+"""Whether writes get done."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from convsessions import operations
+from convsessions.api import health
+from convsessions.models import WriteIntent
+
+from .conftest import message
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LONG_AGO = dt.timedelta(minutes=11)
+
+
+def age(write: WriteIntent, **fields) -> None:
+    WriteIntent.objects.filter(pk=write.pk).update(created_at=timezone.now() - LONG_AGO, **fields)
+
+
+def test_an_idle_site_is_well(transactional_db):
+    response = APIClient().get("/api/health/")
+
+    assert (response.status_code, response.json()) == (
+        200,
+        {
+            "status": "ok", "database": "ok", "open_writes": 0, "held_writes": 0, "ambiguous_writes": 0,
+            "oldest_pending_seconds": None,
+        },
+    )  # fmt: skip
+
+
+def test_it_answers_even_to_wrong_credentials(transactional_db):
+    assert APIClient().get("/api/health/", headers={"Authorization": "Basic eDp5"}).status_code == 200
+
+
+def test_it_counts_what_is_open_held_and_ambiguous(ambiguous, owner, sandbox):
+    held = operations.create_session(owner=owner.user)
+    operations.append_items(held.pk, [message()])
+    sandbox.fault("quota")
+    operations.deliver(held.pk, budget=0.1)
+    operations.append_items(ambiguous.session_id, [message()])
+
+    body = APIClient().get("/api/health/").json()
+
+    assert (body["open_writes"], body["held_writes"], body["ambiguous_writes"]) == (3, 1, 1)
+    assert 0 < body["oldest_pending_seconds"] < 60
+
+
+def test_a_write_that_nobody_delivers_for_ten_minutes_is_a_failure(session):
+    age(operations.append_items(session.pk, [message()]))
+
+    response = APIClient().get("/api/health/")
+
+    assert (response.status_code, response.json()["status"]) == (503, "failing")
+    assert 659 < response.json()["oldest_pending_seconds"] < 720
+
+
+def test_a_write_whose_next_attempt_is_long_overdue_is_a_failure(session):
+    age(operations.append_items(session.pk, [message()]), next_attempt_at=timezone.now() - LONG_AGO)
+
+    assert APIClient().get("/api/health/").status_code == 503
+
+
+def test_a_write_that_waits_for_its_next_attempt_is_none(session):
+    age(operations.append_items(session.pk, [message()]), next_attempt_at=timezone.now())
+
+    assert APIClient().get("/api/health/").status_code == 200
+
+
+def test_a_write_that_waits_behind_an_ambiguous_one_is_none(ambiguous):
+    age(ambiguous)
+    age(operations.append_items(ambiguous.session_id, [message()]))
+
+    assert APIClient().get("/api/health/").status_code == 200
+
+
+def test_a_long_queue_that_gets_on_is_none(saved):
+    age(operations.append_items(saved.pk, [message()]))
+
+    assert APIClient().get("/api/health/").status_code == 200
+
+
+def test_a_long_write_that_gets_on_is_none(session, sandbox):
+    write = operations.append_items(session.pk, [message()])
+    sandbox.fault("lost_before", operation="append_items")
+    operations.deliver(session.pk, budget=0.1)
+    age(write, next_attempt_at=None)
+
+    assert APIClient().get("/api/health/").status_code == 200
+
+
+def test_a_database_that_does_not_answer_is_a_failure_without_details(monkeypatch, transactional_db):
+    def broken(now):
+        raise OperationalError("password of user convsessions")
+
+    monkeypatch.setattr(health, "_counts", broken)
+
+    response = APIClient().get("/api/health/")
+
+    assert (response.status_code, response.json()) == (503, {"status": "failing", "database": "unreachable"})

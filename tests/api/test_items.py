@@ -1,0 +1,90 @@
+"""Reading the items of a session from the remote."""
+
+from __future__ import annotations
+
+import pytest
+
+from convsessions import operations
+
+from .conftest import code_of, message, person, texts
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_session_without_a_conversation_has_an_empty_page(owner, session):
+    response = owner.get(f"/api/sessions/{session.pk}/items/")
+
+    assert response.json() == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
+    assert response["Convsessions-Open-Writes"] == "0"
+
+
+def test_items_come_in_the_openai_list_shape(owner, saved, sandbox):
+    stored = sandbox.items(saved.conversation_id)
+
+    response = owner.get(f"/api/sessions/{saved.pk}/items/")
+
+    ids = [item["id"] for item in stored]
+    assert response.json() == {
+        "object": "list", "data": stored, "first_id": ids[0], "last_id": ids[-1], "has_more": False,
+    }  # fmt: skip
+
+
+def test_items_page_by_limit_order_and_cursor(owner, saved):
+    path = f"/api/sessions/{saved.pk}/items/"
+
+    first = owner.get(path, {"limit": 2}).json()
+    second = owner.get(path, {"limit": 2, "after": first["last_id"]}).json()
+    newest = owner.get(path, {"limit": 1, "order": "desc"}).json()
+
+    assert (texts(first["data"]), first["has_more"]) == (["1", "2"], True)
+    assert (texts(second["data"]), second["has_more"]) == (["3"], False)
+    assert texts(newest["data"]) == ["3"]
+
+
+def test_a_header_tells_how_many_writes_the_list_may_be_without(owner, saved):
+    operations.append_items(saved.pk, [message("4")])
+    operations.pop_item(saved.pk)
+
+    response = owner.get(f"/api/sessions/{saved.pk}/items/")
+
+    assert response["Convsessions-Open-Writes"] == "2"
+    assert texts(response.json()["data"]) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "code"),
+    [
+        ({"limit": "0"}, "limit", "invalid"),
+        ({"limit": "101"}, "limit", "invalid"),
+        ({"limit": "ten"}, "limit", "invalid"),
+        ({"limit": "-1"}, "limit", "invalid"),
+        ({"limit": "٣"}, "limit", "invalid"),
+        ({"limit": "1" * 5000}, "limit", "invalid"),
+        ({"order": "up"}, "order", "invalid"),
+        ({"after": ""}, "after", "invalid"),
+        ({"after": "\x00"}, "after", "invalid"),
+        ({"after": "msg_unknown"}, "after", "item_not_found"),
+    ],
+)
+def test_a_wrong_parameter_is_named(owner, saved, query, field, code):
+    response = owner.get(f"/api/sessions/{saved.pk}/items/", query)
+
+    assert code_of(response) == (422, code)
+    assert response.json()["field"] == field
+
+
+def test_the_content_of_others_takes_a_permission_of_its_own(saved):
+    seeing = person("seeing", "view_conversationsession")
+    reading = person("reading", "view_conversationsession", "view_payload")
+
+    assert code_of(seeing.get(f"/api/sessions/{saved.pk}/items/")) == (403, "permission_denied")
+    assert texts(reading.get(f"/api/sessions/{saved.pk}/items/").json()["data"]) == ["1", "2", "3"]
+
+
+def test_an_unpaired_surrogate_in_the_remote_history_can_be_shown(owner, session, sandbox, monkeypatch):
+    item = {"id": "msg_1", "content": "\ud800"}
+    monkeypatch.setattr(operations, "get_items", lambda *args, **kwargs: {"object": "list", "data": [item]})
+
+    response = owner.get(f"/api/sessions/{session.pk}/items/")
+
+    assert response.content == b'{"object":"list","data":[{"id":"msg_1","content":"\\ud800"}]}'
