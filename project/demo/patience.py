@@ -34,9 +34,10 @@ class Patience:
         self._asked = threading.Event()
 
     def watch_signals(self) -> None:
-        """Take Ctrl-C, a closed terminal and SIGTERM as the wish to end."""
+        """Take Ctrl-C, a closed terminal and SIGTERM as the wish to end; not what the caller ignores, as nohup does."""
         for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(signum, self._ask)
+            if signal.getsignal(signum) is not signal.SIG_IGN:
+                signal.signal(signum, self._ask)
 
     def until(self, condition: Callable[[], T | None], what: str, *, seconds: float = LIMIT) -> T:
         """Wait until `condition` gives something true, and return that.

@@ -34,6 +34,7 @@ class Service:
                 env=dict(env),
                 start_new_session=True,
             )
+        self._is_over = False
 
     def __enter__(self) -> Self:
         return self
@@ -48,7 +49,9 @@ class Service:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """Ask it to end, and end by force what is left of its group after five seconds."""
+        """Ask it to end, and end by force what is left of its group after five seconds. Not once it was killed."""
+        if self._is_over:
+            return
         self._process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(STOP_SECONDS)
@@ -56,6 +59,9 @@ class Service:
 
     def kill(self) -> None:
         """SIGKILL to all processes of the group: none of them can finish or record anything any more."""
-        with contextlib.suppress(ProcessLookupError):
+        # PermissionError: where only the dead are left of a group, some systems say so in this way.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        # From here on its number may be given to processes that are none of ours.
+        self._is_over = True

@@ -88,4 +88,5 @@ def _invite(site: Site, write: WriteIntent, address: str, password: str) -> None
     say(f"{address}{page}", indent="  ")
     say(f"user: {USER}", indent="  ")
     say(f"password: {password}", indent="  ")
-    say(f"Start page: {address}/   REST API: {address}/api/   Ctrl-C ends everything.")
+    api = reverse("convsessions_api:sessions")
+    say(f"Start page: {address}/   REST API: {address}{api}   Ctrl-C ends everything.")

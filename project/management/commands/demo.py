@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from argparse import SUPPRESS, ArgumentParser
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line of stdout")
         parser.add_argument("--serve", action="store_true", help="leave web, worker and sandbox running until Ctrl-C")
-        parser.add_argument("--port", type=int, default=8000, help="for --serve: where the web listens (8000)")
+        parser.add_argument("--port", type=_port, default=8000, help="for --serve: where the web listens (8000)")
         parser.add_argument("--folder", type=Path, help=SUPPRESS)  # set by the command itself, see `_start_over`
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["serve"] and not is_free(options["port"]):
-            raise CommandError(f"Port {options['port']} of 127.0.0.1 is taken. Choose another one with --port.")
         if options["folder"] is None:
+            if options["serve"] and not is_free(options["port"]):
+                raise CommandError(f"Port {options['port']} of 127.0.0.1 is taken. Choose another one with --port.")
             _start_over()
         try:
             self._run(options["folder"], options)
@@ -44,30 +44,41 @@ class Command(BaseCommand):
             shutil.rmtree(options["folder"], ignore_errors=True)
 
     def _run(self, folder: Path, options: dict[str, Any]) -> None:
-        # Here, because these import models, which must not meet the site's own settings.
-        from project.demo import scenario, serving, site  # noqa: PLC0415
+        # Here, because it imports models, which must not meet the site's own settings.
+        from project.demo import site  # noqa: PLC0415
         from project.demo.screen import Screen  # noqa: PLC0415
 
-        began = time.monotonic()
         logging.getLogger("django-q").setLevel(logging.WARNING)  # it reports each doorbell that it takes
+        began = time.monotonic()
         screen, patience = Screen(sys.stderr if options["json"] else sys.stdout), Patience()
         patience.watch_signals()
         try:
             with site.running_site(folder, screen, patience) as running:
-                summary, found = scenario.play(running, began=began)
-                if options["json"]:
-                    self.stdout.write(json.dumps(summary.as_json()))
-                    self.stdout.flush()
-                if options["serve"]:
-                    serving.serve(running, options["port"])
+                self._show(running, began, options)
         except DemoFailed as error:
             raise CommandError(str(error)) from error
         except Interrupted:
             raise CommandError("Interrupted; everything that was started has ended.", returncode=130) from None
         finally:
             screen.end_bar()
+
+    def _show(self, running: Any, began: float, options: dict[str, Any]) -> None:
+        from project.demo import scenario, serving  # noqa: PLC0415 - as in _run
+
+        summary, found = scenario.play(running, began=began)
+        if options["json"]:
+            self.stdout.write(json.dumps(summary.as_json()))
+            self.stdout.flush()
         if not found.is_exact:
-            raise CommandError("The remote history is not what was appended.")
+            raise DemoFailed("The remote history is not what was appended.")
+        if options["serve"]:
+            serving.serve(running, options["port"])
+
+
+def _port(text: str) -> int:
+    if not 0 < (port := int(text)) < 65536:
+        raise ArgumentTypeError("a port is a number from 1 to 65535")
+    return port
 
 
 def _start_over() -> None:

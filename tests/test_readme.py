@@ -1,0 +1,188 @@
+"""The README's examples, run as they stand: each block after ``<!-- test: name -->`` is one of them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from convsessions.conf import RULES, Settings
+from project.demo.environment import demo_environment
+from project.demo.patience import Patience
+from project.demo.processes import MANAGE, Service
+
+ROOT = MANAGE.parent
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"<!-- test: ([a-z-]+) -->\n```[a-z]+\n(.*?)```", TEXT, re.DOTALL))
+
+AMBIGUOUS = """
+from convsessions import operations
+
+# A batch that stands twice in the remote history, and the reply to which was lost.
+doubled = operations.create_session(key="doubled")
+operations.wait_for_write(operations.append_items(doubled.pk, [{"role": "user", "content": "one"}]).pk, timeout=30)
+doubled.refresh_from_db()
+remote.append_foreign(doubled.conversation_id, [{"type": "message", "role": "user", "content": "two"}])
+remote.fault("lost_after", operation="append_items", conversation=doubled.conversation_id)
+unclear = operations.append_items(doubled.pk, [{"role": "user", "content": "two"}])
+while not operations.get_write(unclear.pk).needs_attention:
+    time.sleep(0.02)
+"""
+
+REPAIRED = """
+print("then", operations.wait_for_write(unclear.pk, timeout=30).state)
+print("texts", [item["content"][0]["text"] for item in operations.get_items(doubled.pk)["data"]])
+"""
+
+
+@dataclass(frozen=True)
+class RunningSite:
+    address: str
+    env: dict[str, str]
+
+    def run(self, *command: str | Path, **env: str) -> str:
+        done = subprocess.run(
+            command, env={**self.env, **env}, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def run_python(self, code: str) -> list[str]:
+        start = "import django, time\ndjango.setup()\n"
+        return self.run(sys.executable, "-c", start + code).splitlines()
+
+
+@pytest.fixture(scope="module")
+def site(sandbox_process, tmp_path_factory) -> Iterator[RunningSite]:
+    """The site in project/ with a worker, a web server and a user, talking to the sandbox."""
+    folder = tmp_path_factory.mktemp("readme")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    env = {**demo_environment(folder), "OPENAI_BASE_URL": sandbox_process.base_url}
+    running = RunningSite(f"http://127.0.0.1:{port}", env)
+    sandbox_process.reset()
+    running.run(sys.executable, MANAGE, "migrate", "--verbosity", "0")
+    user = {
+        "DJANGO_SUPERUSER_PASSWORD": "secret",
+        "DJANGO_SUPERUSER_USERNAME": "admin",
+        "DJANGO_SUPERUSER_EMAIL": "admin@example.com",
+    }
+    running.run(sys.executable, MANAGE, "createsuperuser", "--noinput", **user)
+    with (
+        Service("worker", ["qcluster"], folder, env) as worker,
+        Service("web", ["runserver", "--noreload", f"127.0.0.1:{port}"], folder, env) as web,
+    ):
+        patience = Patience()
+        patience.services = [worker, web]
+        patience.until(lambda: _answers(f"{running.address}/api/health/"), "The site answers")
+        yield running
+
+
+def test_python(site):
+    said = site.run_python(BLOCKS["python"])
+
+    assert said == ["saved 2", "user Where is my order?", "assistant On its way: it arrives on Friday."]
+
+
+def test_repairing_a_write(site, sandbox_process):
+    remote = (
+        "from convsessions.sandbox.testing import SandboxProcess\nfrom pathlib import Path\n"
+        f"remote = SandboxProcess(Path())\nremote.base_url = {sandbox_process.base_url!r}\n"
+    )
+
+    said = site.run_python(remote + AMBIGUOUS + BLOCKS["repair"] + REPAIRED)
+
+    assert re.fullmatch(r"[0-9a-f-]{36} duplicated \['remove_duplicates', .*'abandon'\]", said[0])
+    assert said[1:] == ["then saved", "texts ['one', 'two']"]
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl")
+def test_rest(site):
+    env = {"API": f"{site.address}/api", "AUTH": "admin:secret"}
+
+    said = site.run("bash", "-euo", "pipefail", "-c", BLOCKS["rest"], **env)
+
+    write, page = _objects(said)
+    assert (write["kind"], write["state"], write["items_saved"]) == ("append", "saved", 1)
+    assert [item["content"][0]["text"] for item in page["data"]] == ["Where is my order?"]
+
+
+def test_mounting(tmp_path):
+    """In a project as Django itself begins one, without a warning."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("DJANGO_", "CONVSESSIONS_"))}
+    env["PYTHONPATH"] = str(ROOT)
+
+    def run(*command: str) -> str:
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run(sys.executable, "-m", "django", "startproject", "host", str(tmp_path))
+    with (tmp_path / "host" / "settings.py").open("a") as settings:
+        settings.write(BLOCKS["mount-settings"] + BLOCKS["mount-sqlite"])
+    with (tmp_path / "host" / "urls.py").open("a") as urls:
+        urls.write("\nfrom django.urls import include\n" + BLOCKS["mount-urls"])
+
+    run(sys.executable, "manage.py", "check", "--fail-level", "WARNING")
+    run(sys.executable, "manage.py", "migrate")
+    health = (
+        "from django.test import Client; from django_q.models import Schedule;"
+        "print(Client(SERVER_NAME='localhost').get('/api/health/').json()['status'], Schedule.objects.count())"
+    )
+
+    assert run(sys.executable, "manage.py", "shell", "-v", "0", "-c", health) == "ok 1\n"
+
+
+def test_the_two_commands_are_one_line_each():
+    for name, ending in (("demo", "manage.py demo"), ("tests", "pytest")):
+        command = BLOCKS[name].rstrip("\n")
+
+        assert command.startswith("python3 -m venv .venv && .venv/bin/pip install ")
+        assert command.endswith(ending)
+        assert "\n" not in command
+
+
+def test_settings_are_listed_with_their_defaults():
+    rows = re.findall(r"^\| `([A-Z_]+)` \| `(.+?)` \|", TEXT, re.MULTILINE)
+
+    listed = {name: ast.literal_eval(default) for name, default in rows}
+
+    assert listed == {name: getattr(Settings, name) for name in RULES}
+
+
+def test_addresses_are_those_of_the_api():
+    from convsessions.api.urls import urlpatterns  # here: its views need the settings
+
+    table = TEXT[TEXT.index("| method | address |") : TEXT.index("Errors are problem details")]
+    listed = set(re.findall(r"`(/[^`]*/)`", table))
+
+    assert listed == {"/" + re.sub(r"<str:\w+>", "{id}", str(pattern.pattern)) for pattern in urlpatterns}
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as response:
+            return response.status == 200
+    except OSError:
+        return False
+
+
+def _objects(text: str) -> list[dict]:
+    """The JSON objects that stand one after the other in `text`."""
+    decoder, found, at = json.JSONDecoder(), [], 0
+    while at < len(text.rstrip()):
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+    return found
