@@ -25,12 +25,13 @@ def test_fails_when_the_history_is_not_exact(monkeypatch, tmp_path, capsys):
     summary = scenario.Summary(
         items=137, chunks=8, requests=14, duplicates=0, lost=1, in_order=True, reconciled=2, seconds=1.0
     )
+    monkeypatch.setenv("CONVSESSIONS_DEMO_FOLDER", str(tmp_path / "demo"))
     monkeypatch.setattr(Patience, "watch_signals", lambda self: None)
     monkeypatch.setattr(site, "running_site", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(scenario, "play", lambda *_, **__: (summary, Comparison(1, 0, 0, in_order=True)))
 
     with pytest.raises(CommandError, match="not what was appended"):
-        call_command("demo", "--json", "--folder", str(tmp_path))
+        call_command("demo", "--json")
 
     assert '"lost": 1' in capsys.readouterr().out
 

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ from django.core.management.base import BaseCommand, CommandError
 from project.demo.environment import demo_environment, is_free
 from project.demo.patience import DemoFailed, Interrupted, Patience
 from project.demo.processes import MANAGE
+
+FOLDER = "CONVSESSIONS_DEMO_FOLDER"
+"""Names the folder of a process that has the demo's environment already; it is deleted at the end."""
 
 
 class Command(BaseCommand):
@@ -31,17 +34,17 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line of stdout")
         parser.add_argument("--serve", action="store_true", help="leave web, worker and sandbox running until Ctrl-C")
         parser.add_argument("--port", type=_port, default=8000, help="for --serve: where the web listens (8000)")
-        parser.add_argument("--folder", type=Path, help=SUPPRESS)  # set by the command itself, see `_start_over`
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["folder"] is None:
+        if FOLDER not in os.environ:
             if options["serve"] and not is_free(options["port"]):
                 raise CommandError(f"Port {options['port']} of 127.0.0.1 is taken. Choose another one with --port.")
             _start_over()
+        folder = Path(os.environ[FOLDER])
         try:
-            self._run(options["folder"], options)
+            self._run(folder, options)
         finally:
-            shutil.rmtree(options["folder"], ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _run(self, folder: Path, options: dict[str, Any]) -> None:
         # Here, because it imports models, which must not meet the site's own settings.
@@ -87,7 +90,7 @@ def _start_over() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        arguments = [sys.executable, str(MANAGE), *sys.argv[1:], "--folder", folder]
-        os.execve(sys.executable, arguments, demo_environment(Path(folder)))  # noqa: S606 - our own manage.py
+        env = {**demo_environment(Path(folder)), FOLDER: folder}
+        os.execve(sys.executable, [sys.executable, str(MANAGE), *sys.argv[1:]], env)  # noqa: S606 - our own manage.py
     finally:  # only if that failed
         shutil.rmtree(folder, ignore_errors=True)
