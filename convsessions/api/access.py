@@ -39,6 +39,11 @@ class SessionAccess:
     def is_staff(self) -> bool:
         return bool(getattr(self.user, "is_staff", False))
 
+    @property
+    def author(self) -> Any:
+        """Who the journal says did it: the user, or None where the host lets in people whom it does not know."""
+        return self.user if self._is_known() else None
+
     def owner(self) -> Any:
         """The owner of a session that the user creates. Raises NotAuthenticated: nobody's sessions would be lost."""
         if not self._is_known():

@@ -47,7 +47,7 @@ class Items(Endpoint):
         if "items" not in fields:
             raise InvalidInput("items", "is missing", code="missing")
         write, is_new = operations.record_append(
-            session.pk, fields["items"], author=request.user, idempotency_key=idempotency_key(request)
+            session.pk, fields["items"], author=self.access.author, idempotency_key=idempotency_key(request)
         )
         return answer(request, write, self.access, replayed=not is_new)
 
@@ -59,7 +59,7 @@ class Pop(Endpoint):
         fields_of(request)
         with transaction.atomic(using=rows.alias()):
             write, is_new = operations.record_pop(
-                session.pk, author=request.user, idempotency_key=idempotency_key(request)
+                session.pk, author=self.access.author, idempotency_key=idempotency_key(request)
             )
             # Under the lock of the session, and after a replay was told from a new request.
             if is_new and rows.is_blocked(session.pk):
@@ -73,7 +73,7 @@ class Clear(Endpoint):
         session = self.session(session_id, Act.WRITE)
         fields_of(request)
         write, is_new = operations.record_clear(
-            session.pk, author=request.user, idempotency_key=idempotency_key(request)
+            session.pk, author=self.access.author, idempotency_key=idempotency_key(request)
         )
         return answer(request, write, self.access, replayed=not is_new)
 

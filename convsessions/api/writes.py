@@ -49,7 +49,9 @@ class Reconcile(Endpoint):
         """Have an ambiguous write compared with the remote once more by a worker. ``{"reason"}``"""
         write = self.write(write_id, Act.RECONCILE)
         reason = _text(fields_of(request, ("reason",)), "reason")
-        return answer(request, operations.reconcile_write(write.pk, actor=request.user, reason=reason), self.access)
+        return answer(
+            request, operations.reconcile_write(write.pk, actor=self.access.author, reason=reason), self.access
+        )
 
 
 class Resolve(Endpoint):
@@ -70,7 +72,9 @@ class Resolve(Endpoint):
         write = self.write(write_id, Act.RESOLVE)
         fields = fields_of(request, ("resolution", "reason", "evidence"))
         resolution, reason, evidence = (_text(fields, name) for name in ("resolution", "reason", "evidence"))
-        resolved = operations.resolve_write(write.pk, resolution, reason=reason, actor=request.user, evidence=evidence)
+        resolved = operations.resolve_write(
+            write.pk, resolution, reason=reason, actor=self.access.author, evidence=evidence
+        )
         return answer(request, resolved, self.access)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model
 from rest_framework.test import APIClient
 
 from convsessions import operations
-from convsessions.api import urls
+from convsessions.api import endpoint, urls
+from convsessions.api.access import Act, SessionAccess
 from convsessions.models import ConversationSession, WriteIntent
 
 from .conftest import code_of, message, person
@@ -131,6 +135,44 @@ def test_operating_takes_staff_with_the_permission(ambiguous, verb, staff, permi
 @pytest.mark.parametrize("verb", ["reconcile", "resolve"])
 def test_an_owner_is_no_operator(owner, ambiguous, verb):
     assert code_of(owner.post(f"/api/writes/{ambiguous.pk}/{verb}/")) == (403, "permission_denied")
+
+
+class Shared(SessionAccess):
+    """The rule of a host where a session belongs to whoever knows its id."""
+
+    def visible(self, sessions):
+        return sessions
+
+    def allows(self, act, session):
+        return True
+
+
+def test_a_host_replaces_the_rule_as_one_class(session, quick, monkeypatch):
+    quick["PERMISSION_CLASSES"] = ["rest_framework.permissions.AllowAny"]
+    monkeypatch.setattr(endpoint.Endpoint, "access_class", Shared)
+
+    response = APIClient().post(f"/api/sessions/{session.pk}/items/", {"items": [message()]}, format="json")
+
+    assert (response.status_code, WriteIntent.objects.get().author) == (202, None)
+
+
+@pytest.mark.parametrize(
+    "user", [None, AnonymousUser(), SimpleNamespace(), SimpleNamespace(is_authenticated=True, pk=None)], ids=repr
+)
+def test_users_of_any_kind_without_a_row_have_nothing(session, user):
+    access = SessionAccess(user)
+
+    assert not access.visible(ConversationSession.objects.all()).exists()
+    assert not any(access.allows(act, session) for act in Act)
+    assert (access.author, access.is_staff) == (None, False)
+
+
+def test_a_user_model_without_permissions_owns_what_it_owns(session):
+    access = SessionAccess(SimpleNamespace(is_authenticated=True, pk=session.owner_id))
+    operations.create_session(owner=None)
+
+    assert list(access.visible(ConversationSession.objects.all())) == [session]
+    assert [act for act in Act if access.allows(act, session)] == [Act.READ_ITEMS, Act.WRITE, Act.CANCEL]
 
 
 def test_where_everybody_is_let_in_nobody_still_owns_nothing(session, quick):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 
 import pytest
+from rest_framework.test import APIRequestFactory
 
-from convsessions.api import parsing
+from convsessions.api import parsing, problems
 from convsessions.models import ConversationSession, WriteIntent
 
 from .conftest import code_of, message
@@ -83,6 +85,16 @@ def test_a_body_that_is_too_large_is_not_even_read(owner, session, monkeypatch):
     response = owner.post(f"/api/sessions/{session.pk}/items/", {"items": [message("x" * 100)]}, format="json")
 
     assert code_of(response) == (413, "body_too_large")
+
+
+def test_a_body_that_is_longer_than_it_said_is_not_read_to_its_end(monkeypatch):
+    monkeypatch.setattr(parsing, "MAX_BODY_BYTES", 100)
+    stream, request = io.BytesIO(b" " * 1000), APIRequestFactory().get("/")
+
+    with pytest.raises(problems.Refusal) as refused:
+        parsing.StrictJSONParser().parse(stream, parser_context={"request": request})
+
+    assert (refused.value.status_code, stream.tell()) == (413, 101)
 
 
 def test_a_body_larger_than_djangos_limit_for_forms_is_fine(owner, session, settings):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import socket
 
 import pytest
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.http import Http404
+from django.http.request import UnreadablePostError
 from rest_framework.authentication import BasicAuthentication
 from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import AllowAny, BasePermission
@@ -13,6 +16,7 @@ from rest_framework.test import APIClient
 from rest_framework.throttling import ScopedRateThrottle
 
 from convsessions.api import endpoint, problems
+from convsessions.exceptions import Conflict
 
 from .conftest import code_of, message
 
@@ -147,6 +151,23 @@ def test_the_permission_classes_see_each_session(owner, session, quick):
 
     assert code_of(owner.get(f"/api/sessions/{session.pk}/")) == (403, "permission_denied")
     assert owner.get("/api/sessions/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (PermissionDenied("row 17"), 403, "permission_denied"),
+        (Http404("row 17"), 404, "not_found"),
+        (RequestDataTooBig("row 17"), 413, "body_too_large"),
+        (UnreadablePostError("row 17"), 400, "body_unreadable"),
+        (Conflict("of a kind that is new"), 409, "conflict"),
+    ],
+)
+def test_exceptions_of_django_have_the_shape_too_and_keep_their_texts(error, status, code):
+    body = problems.handle(error, {}).data
+
+    assert (body["status"], body["code"]) == (status, code)
+    assert "row 17" not in body["detail"]
 
 
 def test_the_hosts_exception_handler_is_not_touched():
