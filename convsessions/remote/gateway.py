@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 STALE: Final = "deadline_passed_before_sending"
 DEADLINE: Final = "deadline"
 
+CONNECTING: Final = 1 / 3
+"""Share of a request's time for each of: a free connection, TCP, TLS. Together they end before the deadline, so that
+what was never sent is known as such; the deadline alone would leave it unknown."""
+
 
 class _BodyUntil(io.BytesIO):
     """A request body that stops being sent at the deadline.
@@ -63,7 +67,10 @@ def _send(call: RemoteCall, client: openai.OpenAI) -> Outcome:
     remaining = call.not_after - clock.now()
     if remaining <= 0:
         return outcomes.never_sent(STALE)
-    body = call.body
+    try:
+        body = call.body
+    except UnicodeEncodeError:
+        return outcomes.unencodable()
     content = None if body is None else _BodyUntil(body, call.not_after)
     try:
         if call.method == "GET":
@@ -95,6 +102,10 @@ async def aperform(call: RemoteCall, client: openai.AsyncOpenAI) -> Outcome:
 
 async def _asend(call: RemoteCall, client: openai.AsyncOpenAI, remaining: float) -> Outcome:
     try:
+        body = call.body
+    except UnicodeEncodeError:
+        return outcomes.unencodable()
+    try:
         if call.method == "GET":
             reply = await client.get(
                 call.path, cast_to=openai.HttpxBinaryResponseContent, options=_options(call, remaining)
@@ -104,7 +115,7 @@ async def _asend(call: RemoteCall, client: openai.AsyncOpenAI, remaining: float)
             reply = await send(
                 call.path,
                 cast_to=openai.HttpxBinaryResponseContent,
-                content=call.body,
+                content=body,
                 options=_options(call, remaining),
             )
     except Exception as error:  # noqa: BLE001 - as in _send
@@ -113,7 +124,9 @@ async def _asend(call: RemoteCall, client: openai.AsyncOpenAI, remaining: float)
 
 
 def _options(call: RemoteCall, seconds: float) -> RequestOptions:
-    return {"max_retries": 0, "timeout": seconds, "follow_redirects": False, "params": dict(call.query)}
+    connecting = seconds * CONNECTING
+    timeout = openai.Timeout(seconds, connect=connecting, pool=connecting)
+    return {"max_retries": 0, "timeout": timeout, "follow_redirects": False, "params": dict(call.query)}
 
 
 def _of_error(call: RemoteCall, error: Exception) -> Outcome:

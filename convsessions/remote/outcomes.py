@@ -58,9 +58,12 @@ class Outcome:
         return [item["id"] for item in self.items]
 
 
-# What failed before a byte of the request was sent: name resolution, refused, TLS, connect timeout, no free connection.
+# What failed before a byte of the request was sent: name resolution, refused, TLS, connect timeout, no free connection,
+# a proxy that opened no tunnel, an address that is none.
 # By name, because the client raises those of httpx2 (openai 3) or of httpx (openai 2, or a host's own client).
-NEVER_SENT: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
+NEVER_SENT: Final = frozenset(
+    {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol", "InvalidURL"}
+)
 
 MAX_CODE, MAX_PARAM, MAX_REQUEST_ID = 64, 128, 128
 
@@ -81,8 +84,13 @@ def never_sent(code: str) -> Outcome:
     return Outcome(kind=OutcomeKind.NOT_APPLIED, then=Then.RETRY, hold=HoldCode.UNREACHABLE, code=code[:MAX_CODE])
 
 
-def no_client(error: Exception) -> Outcome:
-    """The client factory failed: nothing was sent, and a person has to mend the configuration or the key."""
+def unencodable() -> Outcome:
+    """The body cannot be made into bytes: nothing was sent, and nothing ever can be."""
+    return Outcome(kind=OutcomeKind.NOT_APPLIED, then=Then.REFUSE, code="unencodable")
+
+
+def no_client(error: BaseException) -> Outcome:
+    """There is no usable client: nothing was sent, and a person has to mend the configuration or the key."""
     return Outcome(
         kind=OutcomeKind.NOT_APPLIED,
         then=Then.HOLD,
@@ -96,7 +104,19 @@ def of_exception(error: BaseException) -> Outcome:
     for link in _chain(error):
         if type(link).__name__ in NEVER_SENT:
             return never_sent(type(link).__name__)
+        if _is_illegal_header(link):
+            return no_client(link)
     return unknown(type(error.__cause__ or error).__name__)
+
+
+def _is_illegal_header(error: BaseException) -> bool:
+    """A key with a line break, or with letters beyond ASCII: the client found that before it sent anything.
+
+    The name alone is not enough: a body that breaks off is a LocalProtocolError as well.
+    """
+    if isinstance(error, UnicodeEncodeError):
+        return True
+    return type(error).__name__ == "LocalProtocolError" and str(error).startswith("Illegal header")
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
@@ -109,7 +129,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 def of_response(call: RemoteCall, status: int, headers: Mapping[str, str], body: Any) -> Outcome:
     """The outcome of `call` when the server answered. `body`: the parsed JSON, or None where it is not JSON."""
-    request_id = headers.get("x-request-id", "")[:MAX_REQUEST_ID]
+    request_id = _text(headers, "x-request-id", MAX_REQUEST_ID)
     if 200 <= status < 300:
         problem = _shape_problem(call, body)
         if problem:
@@ -204,8 +224,8 @@ def _error_object(body: Any) -> Mapping[str, Any]:
     return error if isinstance(error, dict) else {}
 
 
-def _text(error: Mapping[str, Any], name: str, length: int) -> str:
-    value = error.get(name)
+def _text(given: Mapping[str, Any], name: str, length: int) -> str:
+    value = given.get(name)
     return value[:length] if isinstance(value, str) and value.isprintable() else ""
 
 
