@@ -25,13 +25,14 @@ ABSENT_READS = 2
 class Question:
     """What became of a chunk: its `sent` items, looked for in `conversation_id` after `anchor`.
 
-    `bound`, `rivals`: see `matching.match`. `absence_from`: when (by `clock.now`) absence begins to count.
+    `bound`, `claimed`, `rivals`: see `matching.match`. `absence_from`: when (by `clock.now`) absence begins to count.
     """
 
     conversation_id: str
     anchor: str
     sent: Sequence[Item] = field(repr=False)
     bound: Collection[str] = field(default=(), repr=False)
+    claimed: Collection[str] = ()
     rivals: Sequence[Sequence[Item]] = field(default=(), repr=False)
     absence_from: float = 0.0
 
@@ -81,7 +82,13 @@ def judge(question: Question, history: History) -> Finding:
     """What a complete `history` says, wherever it had to be read from."""
     items = history.items
     last_bound = max((index for index, item in enumerate(items) if item["id"] in question.bound), default=-1)
-    finding = match(question.sent, items[last_bound + 1 :], bound=question.bound, rivals=question.rivals)
+    finding = match(
+        question.sent,
+        items[last_bound + 1 :],
+        bound=question.bound,
+        claimed=question.claimed,
+        rivals=question.rivals,
+    )
     if history.anchor_gone and last_bound < 0 and finding.verdict is Verdict.SAVED:
         # Nothing of ours marks where to look any more: what was found may be older than the request.
         finding = replace(finding, verdict=Verdict.CONTESTED)

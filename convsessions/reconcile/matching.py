@@ -67,17 +67,23 @@ class Finding:
 
 
 def match(
-    sent: Sequence[Item], history: Sequence[Item], *, bound: Collection[str] = (), rivals: Sequence[Sequence[Item]] = ()
+    sent: Sequence[Item],
+    history: Sequence[Item],
+    *,
+    bound: Collection[str] = (),
+    claimed: Collection[str] = (),
+    rivals: Sequence[Sequence[Item]] = (),
 ) -> Finding:
     """Compare a chunk (`sent`, at least one item) with the `history` after its anchor (stored items with ids).
 
-    `bound`: ids that belong to saved writes; `rivals`: the items of each chunk that could explain a run as well.
+    `bound`: ids that belong to saved writes; `claimed`: ids that a reply gave to items of this chunk, whatever is
+    stored under them; `rivals`: the items of each chunk that could explain a run as well.
     """
     free = [item for item in history if item["id"] not in bound]
     starts = find_runs(sent, free)
     covered = {start + offset for start in starts for offset in range(len(sent))}
     runs = tuple(run_at(start, len(sent), free) for start in _apart(starts, len(sent)))
-    ours, our_ids = {core(item) for item in sent}, {item.get("id") for item in sent}
+    ours, our_ids = {core(item) for item in sent}, {item.get("id") for item in sent} | set(claimed)
     rest = [item for index, item in enumerate(free) if index not in covered]
     # Next to a whole run, an item that resembles ours proves nothing: people say "yes" more than once.
     # An id that we sent is ours whatever stands there: an id known from elsewhere brings its old content (recorded).

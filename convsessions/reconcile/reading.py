@@ -17,6 +17,9 @@ from convsessions.states import OutcomeKind
 Requests = Generator[RemoteCall | Pause, Outcome | None, "History"]
 Deadline = Callable[[], float]
 
+MAX_RESTARTS = 5
+"""Times that a read begins again because somebody deleted the item at which it stood."""
+
 
 @dataclass(slots=True)
 class History:
@@ -38,15 +41,19 @@ def read_history(conversation_id: str, anchor: str, next_deadline: Deadline) -> 
     `next_deadline` gives the `not_after` of the next request.
     """
     history = History()
-    after, cursors = anchor, {anchor}
+    after, cursors, restarts = anchor, {anchor}, 0
     while True:
         outcome = yield ListItems(conversation_id=conversation_id, after=after, not_after=next_deadline())
         assert outcome is not None  # noqa: S101 - a request is always answered with an outcome
         history.pages += 1
-        if outcome.then is Then.READ_FROM_START and after and not history.anchor_gone:
-            # The anchor, or an item in the middle of the read, was deleted. Begin again without a cursor.
-            history = History(pages=history.pages, anchor_gone=True)
-            after, cursors = "", {""}
+        if outcome.then is Then.READ_FROM_START and after and restarts < MAX_RESTARTS:
+            # Somebody deleted the anchor: begin again without a cursor. Or an item in the middle of the read: begin
+            # again at the anchor, which still marks where to look.
+            restarts += 1
+            gone = history.anchor_gone or after == anchor
+            history = History(pages=history.pages, anchor_gone=gone)
+            after = "" if gone else anchor
+            cursors = {after}
             continue
         if outcome.kind is not OutcomeKind.APPLIED:
             history.problem = outcome
