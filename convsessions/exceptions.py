@@ -100,9 +100,12 @@ class LeaseLost(ConvsessionsError):
 class RemoteReadFailed(ConvsessionsError):
     """The remote history could not be read.
 
-    `status`: HTTP status or None; `code`: the API's or our own short code; `retry_after`: seconds or None.
+    `status`: HTTP status or None; `code`: the API's or our own short code; `param`: the parameter that the API named,
+    or empty; `retry_after`: seconds or None.
     """
 
-    def __init__(self, code: str, *, status: int | None = None, retry_after: float | None = None) -> None:
-        self.code, self.status, self.retry_after = code, status, retry_after
+    def __init__(
+        self, code: str, *, status: int | None = None, param: str = "", retry_after: float | None = None
+    ) -> None:
+        self.code, self.status, self.param, self.retry_after = code, status, param, retry_after
         super().__init__(f"reading the conversation failed: {code}")

@@ -16,13 +16,12 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from . import enqueue
 from .conf import conf
 from .delivery import drivers
 from .delivery.drivers import adeliver, deliver
 from .delivery.inquiry import inspect_write
 from .delivery.verification import Drift, verify
-from .exceptions import EvidenceChanged, InvalidInput, RemoteReadFailed, SessionNotFound, WriteNotFound, WriteNotSettled
+from .exceptions import EvidenceChanged, InvalidInput, SessionNotFound, WriteNotFound, WriteNotSettled
 from .items.chunking import chunks
 from .items.intake import prepare_items
 from .journal import recording, resolving
@@ -273,7 +272,7 @@ def get_items(
         ),
     )
     if page.kind is not OutcomeKind.APPLIED:
-        raise RemoteReadFailed(page.code, status=page.status, retry_after=page.retry_after)
+        raise drivers.read_failed(page)
     ids = page.ids
     return {
         "object": "list",
@@ -298,13 +297,8 @@ def sweep() -> int:
     using, now = alias(), timezone.now()
     due = ConversationSession.objects.using(using).due(now)
     again = now + dt.timedelta(seconds=max(60.0 * conf.SWEEP_MINUTES, conf.REQUEST_TIMEOUT + conf.LEASE_GRACE))
-    rung = 0
-    for session_id, wake_at in list(due.values_list("pk", "wake_at")[:SWEEP_LIMIT]):
-        # Conditional: whoever changed `wake_at` meanwhile knows better.
-        if ConversationSession.objects.using(using).filter(pk=session_id, wake_at=wake_at).update(wake_at=again):
-            enqueue.wake(session_id, using=using)
-            rung += 1
-    return rung
+    seen = list(due.values_list("pk", "wake_at")[:SWEEP_LIMIT])
+    return sum(recording.postpone_wake(pk, seen=wake_at, until=again, using=using) for pk, wake_at in seen)
 
 
 acreate_session = sync_to_async(create_session)

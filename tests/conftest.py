@@ -29,7 +29,7 @@ QUICK = {
 
 
 @pytest.fixture(autouse=True)
-def quick(settings):  # noqa: F811 - pytest-django's fixture
+def quick(settings):
     """Timings that let a test see a deadline, a lease and a settle delay pass."""
     settings.CONVSESSIONS = dict(QUICK)
     return settings.CONVSESSIONS

@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from convsessions.conf import conf
+from convsessions.exceptions import RemoteReadFailed
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession
 from convsessions.reconcile.reading import Deadline, History, Requests
@@ -69,6 +70,11 @@ def perform(request: RemoteCall, client: Any) -> Outcome:
 async def aperform(request: RemoteCall, client: Any) -> Outcome:
     """The async twin of `perform`."""
     return client if isinstance(client, Outcome) else await gateway.aperform(request, client)
+
+
+def read_failed(outcome: Outcome) -> RemoteReadFailed:
+    """The exception for a read that ended in `outcome`."""
+    return RemoteReadFailed(outcome.code, status=outcome.status, param=outcome.param, retry_after=outcome.retry_after)
 
 
 def refuse_transaction() -> None:

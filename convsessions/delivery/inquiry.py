@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from convsessions.exceptions import IllegalMove, RemoteReadFailed, WriteNotFound
+from convsessions.exceptions import IllegalMove, WriteNotFound
 from convsessions.items import codec
 from convsessions.journal.locking import alias
 from convsessions.journal.resolving import possible
@@ -63,6 +63,7 @@ def _look(write: WriteIntent) -> Finding:
         anchor=chunk.anchor or "",
         sent=chunk.items,
         bound=bound,
+        claimed=chunk.remote_ids,
         rivals=rivals_of(chunk, write.session, using=alias()),
     )
     return judge(question, _read(write, question.anchor))
@@ -74,5 +75,5 @@ def _read(write: WriteIntent, anchor: str) -> History:
         write.session, lambda next_deadline: read_history(conversation_id, anchor, next_deadline)
     )
     if history.problem is not None:
-        raise RemoteReadFailed(history.problem.code, status=history.problem.status)
+        raise drivers.read_failed(history.problem)
     return history

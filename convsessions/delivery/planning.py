@@ -159,6 +159,7 @@ def _question(turn: Turn, chunk: WriteChunk) -> Question:
         anchor=chunk.anchor or "",
         sent=chunk.items,
         bound=bound_ids(turn.session, using=turn.using),
+        claimed=chunk.remote_ids,
         rivals=rivals_of(chunk, turn.session, using=turn.using),
         absence_from=clock.now() + (settled_at - turn.now).total_seconds(),
     )

@@ -22,12 +22,13 @@ from __future__ import annotations
 import enum
 import logging
 import uuid
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from convsessions.conf import conf
 from convsessions.exceptions import LeaseLost
 from convsessions.journal import leases
+from convsessions.journal.turn import Turn
 from convsessions.reconcile import engine
 from convsessions.reconcile.reading import read_history
 from convsessions.remote.calls import Pause, RemoteCall
@@ -105,35 +106,23 @@ def _send(step: Send, shift: Shift) -> Requests:
     outcome = yield step.call
     assert outcome is not None  # noqa: S101 - requests are always answered
     _log(step, outcome, shift)
-    with leases.turn(shift.lease) as turn:
-        settling.settle_request(turn, step, outcome)
-        shift.renewed = turn.started
-        return plan(turn, shift)
+    return _next(shift, lambda turn: settling.settle_request(turn, step, outcome))
 
 
 def _reconcile(step: Reconcile, shift: Shift) -> Requests:
     answer = yield from engine.decide(step.question, shift.read_deadline, shift.patience)
-    with leases.turn(shift.lease) as turn:
-        settling.settle_answer(turn, step, answer)
-        shift.renewed = turn.started
-        return plan(turn, shift)
+    return _next(shift, lambda turn: settling.settle_answer(turn, step, answer))
 
 
 def _look_for_copies(step: LookForCopies, shift: Shift) -> Requests:
     history = yield from read_history(step.conversation_id, step.anchor, shift.read_deadline)
-    with leases.turn(shift.lease) as turn:
-        settling.settle_copies(turn, step, history)
-        shift.renewed = turn.started
-        return plan(turn, shift)
+    return _next(shift, lambda turn: settling.settle_copies(turn, step, history))
 
 
 def _read_tail(step: ReadTail, shift: Shift) -> Requests:
     outcome = yield step.call
     assert outcome is not None  # noqa: S101 - requests are always answered
-    with leases.turn(shift.lease) as turn:
-        settling.settle_tail(turn, step, outcome)
-        shift.renewed = turn.started
-        return plan(turn, shift)
+    return _next(shift, lambda turn: settling.settle_tail(turn, step, outcome))
 
 
 def _read_newest(step: ReadNewest, shift: Shift) -> Requests:
@@ -143,17 +132,23 @@ def _read_newest(step: ReadNewest, shift: Shift) -> Requests:
     if newest.kind is OutcomeKind.APPLIED and step.tail and step.tail not in newest.ids:
         # Others appended meanwhile, or the tail was deleted, or this read was stale and would pop the wrong item.
         after_tail = yield from read_history(step.call.conversation_id, step.tail, shift.read_deadline)
-    with leases.turn(shift.lease) as turn:
-        settling.settle_newest(turn, step, newest, after_tail)
-        shift.renewed = turn.started
-        return plan(turn, shift)
+    return _next(shift, lambda turn: settling.settle_newest(turn, step, newest, after_tail))
 
 
 def _wait(step: Wait, shift: Shift) -> Requests:
     yield Pause(step.seconds)
-    with leases.turn(shift.lease) as turn:
+    return _next(shift, lambda turn: None)
+
+
+def _next(shift: Shift, record: Callable[[Turn], None]) -> Step | None:
+    """Record how a step ended and plan the next one: one turn, one commit."""
+
+    def work(turn: Turn) -> Step | None:
+        record(turn)
         shift.renewed = turn.started
         return plan(turn, shift)
+
+    return leases.in_turn(shift.lease, work)
 
 
 def _log(step: Send, outcome: Outcome, shift: Shift) -> None:

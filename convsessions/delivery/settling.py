@@ -60,7 +60,7 @@ def _settle_applied_append(turn: Turn, write: WriteIntent, chunk: WriteChunk, st
     # Applied, but not as sent: an id of another conversation's item brings that item, whatever was sent (recorded).
     evidence = {"reply": outcome.ids, "altered": altered, "parts": altered, "anchor": chunk.anchor}
     turn.record_reconciliation(write, chunk, Verdict.PARTIAL, evidence)
-    turn.ambiguous(write, chunk, Verdict.PARTIAL)
+    turn.ambiguous(write, chunk, Verdict.PARTIAL, claimed=outcome.ids)
 
 
 def _settle_applied(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome) -> None:
@@ -197,7 +197,7 @@ def _same_write(turn: Turn, write_id: object) -> WriteIntent:
 
 
 def _same_chunk(turn: Turn, write: WriteIntent, chunk_id: int | None) -> WriteChunk:
-    chunk = turn.next_chunk(write)
+    chunk = turn.next_chunk(write, payload=False)
     if chunk is None or chunk.pk != chunk_id or chunk.state != WriteState.SENDING:
         raise LeaseLost(f"a chunk of write {write.pk} is not in this worker's hands any more")
     return chunk

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from convsessions.exceptions import RemoteReadFailed
 from convsessions.items.comparison import contained
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, WriteChunk, WriteIntent
@@ -39,7 +38,7 @@ def verify(session: ConversationSession) -> Drift:
     conversation_id = session.conversation_id
     history = drivers.read_all(session, lambda next_deadline: read_history(conversation_id, "", next_deadline))
     if history.problem is not None:
-        raise RemoteReadFailed(history.problem.code, status=history.problem.status)
+        raise drivers.read_failed(history.problem)
     stored = {item["id"]: item for item in history.items}
     position = {item["id"]: index for index, item in enumerate(history.items)}
     drift = Drift(checked=len(history.items))

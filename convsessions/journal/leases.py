@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, connections, transaction
 
 from convsessions.conf import conf
 from convsessions.exceptions import LeaseLost
@@ -25,6 +27,11 @@ from .locking import lock_session
 from .turn import Turn
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+RETRIES = (0.05, 0.25, 1.0)
+"""Seconds before a turn is tried again after the database failed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +86,28 @@ def turn(lease: Lease) -> Iterator[Turn]:
         present.close()
 
 
+def in_turn(lease: Lease, work: Callable[[Turn], T]) -> T:
+    """Run `work` in a turn and return what it returns; contract as `turn`.
+
+    What is to be recorded is known and costs a reconciliation when it is lost, so a deadlock or a broken connection is
+    tried again on a new transaction. Should the commit have gone through although it was reported broken, `work` finds
+    the rows changed and raises LeaseLost.
+    """
+    for pause in RETRIES:
+        try:
+            with turn(lease) as present:
+                return work(present)
+        except (OperationalError, InterfaceError) as error:
+            logger.warning("turn_failed session=%s error=%s", lease.session_id, type(error).__name__)
+            connections[lease.using].close_if_unusable_or_obsolete()
+            time.sleep(pause)
+    with turn(lease) as present:
+        return work(present)
+
+
 def renew(lease: Lease) -> None:
     """Extend the lease for one more request, without doing anything else. Contract as `turn`."""
-    with turn(lease):
-        pass
+    in_turn(lease, lambda _: None)
 
 
 def lease_duration() -> dt.timedelta:

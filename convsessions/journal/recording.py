@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connections, transaction
 
 from convsessions import enqueue
 from convsessions.exceptions import ConversationTaken, IdempotencyConflict, IllegalMove, KeyTaken, WriteNotFound
@@ -169,6 +169,25 @@ def make_due(locked: ConversationSession, now: dt.datetime, *, using: str) -> No
         return
     ConversationSession.objects.using(using).filter(pk=locked.pk).update(wake_at=now)
     enqueue.wake(locked.pk, using=using)
+
+
+def postpone_wake(session_id: uuid.UUID, *, seen: dt.datetime | None, until: dt.datetime, using: str) -> bool:
+    """Ring a session's doorbell and have the sweep skip it until `until`, unless `wake_at` is not what was `seen`.
+
+    Opens its own transaction. The row is locked by its primary key before the index on `wake_at` is touched, as every
+    turn does it: the other order is a deadlock on MySQL. Whoever has it locked is at work; it is not waited for.
+    """
+    features = connections[using].features
+    rows = ConversationSession.objects.using(using).select_for_update(
+        skip_locked=features.has_select_for_update_skip_locked, no_key=features.has_select_for_no_key_update
+    )
+    with transaction.atomic(using=using):
+        locked = rows.filter(pk=session_id).first()
+        if locked is None or locked.wake_at != seen:
+            return False
+        ConversationSession.objects.using(using).filter(pk=session_id).update(wake_at=until)
+        enqueue.wake(session_id, using=using)
+        return True
 
 
 def _record(

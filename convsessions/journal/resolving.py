@@ -113,8 +113,8 @@ def _resend(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any
     write.move(WriteState.SENDING)
     chunk.move(WriteState.SENDING)
     chunk.move(WriteState.PENDING)
-    chunk.resent, chunk.attempts = True, 0
-    chunk.save(update_fields=["state", "resent", "attempts"], using=using)
+    chunk.resent, chunk.attempts, chunk.remote_ids = True, 0, []
+    chunk.save(update_fields=["state", "resent", "attempts", "remote_ids"], using=using)
 
 
 def _recheck(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:

@@ -33,6 +33,9 @@ from convsessions.states import (
 INTERRUPTED = "interrupted"
 """Code of a request whose worker died, or lost its lease, before its outcome was recorded."""
 
+UNSETTLED = (WriteState.PENDING, WriteState.SENDING, WriteState.AMBIGUOUS)
+"""States of chunks that are not settled."""
+
 
 class Turn:
     """`session` is the locked row, `now` the database's time, `not_after` when a request begun here must have ended."""
@@ -43,18 +46,22 @@ class Turn:
         self.not_after = started + conf.REQUEST_TIMEOUT
         self._token = locked.lease_token
         self._released = False
+        self._head: WriteIntent | None = None
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def head(self) -> WriteIntent | None:
         """The first open write of the session."""
-        return WriteIntent.objects.using(self.using).queue(self.session.pk).defer("popped").first()
+        # Nobody else can settle it within this turn, nor put another one before it.
+        if self._head is None:
+            self._head = WriteIntent.objects.using(self.using).queue(self.session.pk).defer("popped").first()
+        return self._head
 
-    def next_chunk(self, write: WriteIntent) -> WriteChunk | None:
-        """The first chunk of an append that is not settled."""
+    def next_chunk(self, write: WriteIntent, *, payload: bool = True) -> WriteChunk | None:
+        """The first chunk of an append that is not settled; without its `payload` where that is not needed."""
         # Chunks settle in order, so those before `items_saved` need not be looked at.
-        unsettled = (WriteState.PENDING, WriteState.SENDING, WriteState.AMBIGUOUS)
-        return write.chunks.filter(first_item__gte=write.items_saved, state__in=unsettled).first()
+        chunks = write.chunks.filter(first_item__gte=write.items_saved, state__in=UNSETTLED)
+        return (chunks if payload else chunks.defer("payload")).first()
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -147,11 +154,17 @@ class Turn:
         drop_chunks(write.chunks.all(), self.now)
         self._settle(write, WriteState.REFUSED, signals.write_refused)
 
-    def ambiguous(self, write: WriteIntent, chunk: WriteChunk | None, verdict: Verdict) -> None:
-        """The evidence did not decide: the session waits for an operator."""
+    def ambiguous(
+        self, write: WriteIntent, chunk: WriteChunk | None, verdict: Verdict, *, claimed: Sequence[str] = ()
+    ) -> None:
+        """The evidence did not decide: the session waits for an operator.
+
+        `claimed`: ids that a reply gave to items of the chunk; they are kept, though what is stored there differs.
+        """
         if chunk is not None:
             chunk.move(WriteState.AMBIGUOUS)
-            chunk.save(update_fields=["state"], using=self.using)
+            chunk.remote_ids = list(claimed) or chunk.remote_ids
+            chunk.save(update_fields=["state", "remote_ids"], using=self.using)
         write.move(WriteState.AMBIGUOUS)
         write.error_code, write.hold_code, write.next_attempt_at = verdict.value, HoldCode.NONE, None
         write.save(update_fields=["state", "error_code", "hold_code", "next_attempt_at"], using=self.using)
@@ -176,6 +189,7 @@ class Turn:
     def _settle(self, write: WriteIntent, state: WriteState, signal: Signal | None) -> None:
         write.move(state)
         write.settled_at, write.hold_code, write.next_attempt_at = self.now, HoldCode.NONE, None
+        self._head = None
         fields = [
             "state",
             "settled_at",
@@ -277,8 +291,7 @@ def chunk_bound(write: WriteIntent, chunk: WriteChunk, ids: Sequence[str], now: 
 
 def drop_chunks(chunks: QuerySet[WriteChunk], now: dt.datetime) -> None:
     """Cancel those of `chunks` that are not settled: they are not sent (again). Requires the caller's transaction."""
-    unsettled = (WriteState.PENDING, WriteState.SENDING, WriteState.AMBIGUOUS)
-    chunks.filter(state__in=unsettled).order_by().update(state=WriteState.CANCELLED, settled_at=now)
+    chunks.filter(state__in=UNSETTLED).order_by().update(state=WriteState.CANCELLED, settled_at=now)
 
 
 def remote_ids_of(session_id: uuid.UUID, generation: int, *, using: str) -> set[str]:

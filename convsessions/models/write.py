@@ -140,6 +140,7 @@ class WriteIntent(models.Model):
         indexes = (
             models.Index(fields=["session", "is_open", "sequence"], name="convsessions_queue"),
             models.Index(fields=["needs_attention", "created_at"], name="convsessions_attention"),
+            models.Index(fields=["is_open", "created_at"], name="convsessions_open_age"),
             models.Index(fields=["-created_at"], name="convsessions_write_created"),
         )
         constraints = (

@@ -151,9 +151,7 @@ def die_around(session_id, *, call_type, number: int, moment: str) -> None:
 @pytest.mark.parametrize(("call_type", "number"), [(CreateConversation, 1), (AppendItems, 1), (AppendItems, 2)])
 def test_a_worker_killed_around_a_request_leaves_exactly_one_copy(sandbox, session, call_type, number, moment):
     write = append(session, ITEMS)
-    status = in_a_forked_worker(
-        lambda: die_around(session.pk, call_type=call_type, number=number, moment=moment)
-    )
+    status = in_a_forked_worker(lambda: die_around(session.pk, call_type=call_type, number=number, moment=moment))
     assert os.WTERMSIG(status) == signal.SIGKILL
 
     settled = deliver_until_settled(write)

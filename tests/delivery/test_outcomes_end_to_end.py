@@ -125,6 +125,16 @@ def test_content_that_the_server_altered_is_not_taken_for_saved(sandbox, session
     assert write.reconciliations.get().verdict == Verdict.PARTIAL
 
 
+def test_altered_content_is_not_taken_for_absent_when_it_is_looked_at_again(sandbox, session):
+    write = deliver_with(sandbox, session, ("rewritten", {}))
+    operations.reconcile_write(write.pk)
+    write = deliver_until_settled(write)
+
+    assert write.state == WriteState.AMBIGUOUS
+    assert [row.verdict for row in write.reconciliations.all()] == [Verdict.PARTIAL, "", Verdict.PARTIAL]
+    assert len(append_requests(sandbox, session)) == 2
+
+
 def test_a_foreign_writer_in_between_does_not_disturb_the_decision(sandbox, session):
     write = append(session, 45)
     sandbox.fault("foreign", operation="append_items", skip=1)

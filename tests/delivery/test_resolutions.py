@@ -1,0 +1,168 @@
+"""What each resolution of an ambiguous write does to the journal and to the remote history."""
+
+from __future__ import annotations
+
+import openai
+import pytest
+
+from convsessions import operations
+from convsessions.exceptions import EvidenceChanged, IllegalMove, InvalidInput
+from convsessions.states import CancelCause, Resolution, Verdict, WriteState
+from tests.histories import append, deliver_until_settled, messages, remote_texts, texts
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+EXPECTED = texts(messages(25))
+
+
+@pytest.fixture
+def duplicated(sandbox, session):
+    """25 items; the first chunk's reply was lost, and it stands twice in the remote history."""
+    write = append(session, 25)
+    sandbox.fault("lost_after", operation="append_items")
+    operations.deliver(session.pk, budget=0)  # creates the conversation
+    operations.deliver(session.pk, budget=0)  # sends, and loses the reply
+    session.refresh_from_db()
+    sandbox.append_foreign(session.conversation_id, messages(20))
+    write = deliver_until_settled(write)
+    assert (write.state, write.error_code) == (WriteState.AMBIGUOUS, Verdict.DUPLICATED)
+    return write
+
+
+@pytest.fixture
+def partial(sandbox, session):
+    """25 items; of the first chunk, whose request was lost, somebody else appended a part."""
+    write = append(session, 25)
+    sandbox.fault("lost_before", operation="append_items")
+    operations.deliver(session.pk, budget=0)  # creates the conversation
+    operations.deliver(session.pk, budget=0)  # sends, and loses the request
+    session.refresh_from_db()
+    sandbox.append_foreign(session.conversation_id, messages(3))
+    write = deliver_until_settled(write)
+    assert (write.state, write.error_code) == (WriteState.AMBIGUOUS, Verdict.PARTIAL)
+    return write
+
+
+def resolve(write, resolution):
+    token = operations.inspect_write(write.pk).token
+    operations.resolve_write(write.pk, resolution, reason="looked at it", evidence=token)
+    return deliver_until_settled(write)
+
+
+def test_removing_duplicates_leaves_one_copy_and_goes_on(sandbox, session, duplicated):
+    write = resolve(duplicated, Resolution.REMOVE_DUPLICATES)
+
+    assert (write.state, write.items_saved) == (WriteState.SAVED, 25)
+    assert remote_texts(sandbox, session) == EXPECTED
+
+
+@pytest.mark.parametrize("kind", ["lost_after", "lost_before", "error_before"])
+def test_removing_duplicates_survives_lost_replies(sandbox, session, duplicated, kind):
+    sandbox.fault(kind, operation="delete_item", skip=3, times=2)
+    write = resolve(duplicated, Resolution.REMOVE_DUPLICATES)
+
+    assert write.state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == EXPECTED
+
+
+def test_accepting_a_duplicate_keeps_it_and_goes_on(sandbox, session, duplicated):
+    write = resolve(duplicated, Resolution.ACCEPT)
+
+    assert (write.state, write.items_saved) == (WriteState.SAVED, 25)
+    assert remote_texts(sandbox, session) == [*EXPECTED[:20], *EXPECTED]
+
+
+def test_a_rollback_removes_all_of_the_write(sandbox, session, duplicated):
+    write = resolve(duplicated, Resolution.ROLLBACK)
+
+    assert (write.state, write.cancel_cause, write.items_saved) == (WriteState.CANCELLED, CancelCause.OPERATOR, 0)
+    assert remote_texts(sandbox, session) == []
+
+
+def test_abandoning_leaves_the_remote_alone_and_lets_later_writes_go_on(sandbox, session, partial):
+    later = append(session, 1, prefix="later")
+    write = resolve(partial, Resolution.ABANDON)
+
+    assert (write.state, write.cancel_cause) == (WriteState.CANCELLED, CancelCause.OPERATOR)
+    assert deliver_until_settled(later).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == [*EXPECTED[:3], "later0"]
+
+
+def test_sending_again_appends_the_whole_chunk(sandbox, session, partial):
+    write = resolve(partial, Resolution.RESEND)
+
+    assert (write.state, write.items_saved) == (WriteState.SAVED, 25)
+    assert remote_texts(sandbox, session) == [*EXPECTED[:3], *EXPECTED]
+
+
+def test_accepting_a_part_takes_it_for_the_chunk(sandbox, session, partial):
+    write = resolve(partial, Resolution.ACCEPT)
+
+    assert (write.state, write.items_saved) == (WriteState.SAVED, 25)
+    assert remote_texts(sandbox, session) == [*EXPECTED[:3], *EXPECTED[20:]]
+
+
+def test_checking_again_decides_when_the_cause_is_gone(sandbox, session, partial):
+    session.refresh_from_db()
+    for item in sandbox.items(session.conversation_id):
+        delete_remotely(sandbox, session, item["id"])
+    write = resolve(partial, Resolution.RECHECK)
+
+    assert write.state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == EXPECTED
+
+
+def delete_remotely(sandbox, session, item_id):
+    with openai.OpenAI(max_retries=0) as client:
+        client.conversations.items.delete(item_id, conversation_id=session.conversation_id)
+
+
+def test_a_resolution_on_stale_evidence_is_refused(sandbox, session, duplicated):
+    token = operations.inspect_write(duplicated.pk).token
+    session.refresh_from_db()
+    sandbox.append_foreign(session.conversation_id, messages(1, prefix="moved"))
+
+    with pytest.raises(EvidenceChanged):
+        operations.resolve_write(duplicated.pk, Resolution.ACCEPT, reason="x", evidence=token)
+    assert operations.get_write(duplicated.pk).state == WriteState.AMBIGUOUS
+
+
+def test_a_second_resolution_is_refused(sandbox, session, duplicated):
+    token = operations.inspect_write(duplicated.pk).token
+    operations.resolve_write(duplicated.pk, Resolution.ACCEPT, reason="x", evidence=token)
+    with pytest.raises(IllegalMove):
+        operations.resolve_write(duplicated.pk, Resolution.ROLLBACK, reason="x", evidence=token)
+
+
+def test_a_reason_is_mandatory(sandbox, duplicated):
+    with pytest.raises(InvalidInput) as caught:
+        operations.resolve_write(duplicated.pk, Resolution.ACCEPT, reason=" ")
+    assert caught.value.field == "reason"
+
+
+def test_an_impossible_resolution_is_refused(sandbox, duplicated):
+    with pytest.raises(InvalidInput) as caught:
+        operations.resolve_write(duplicated.pk, Resolution.RESEND, reason="x")
+    assert caught.value.field == "resolution"
+
+
+def test_every_resolution_leaves_a_row(sandbox, duplicated):
+    resolve(duplicated, Resolution.REMOVE_DUPLICATES)
+    row = duplicated.reconciliations.exclude(resolution="").get()
+    assert (row.resolution, row.reason, row.verdict) == ("remove_duplicates", "looked at it", "duplicated")
+    assert len(row.evidence["extra"]) == 20
+
+
+def test_a_session_that_matches_the_journal_has_no_drift(sandbox, session):
+    deliver_until_settled(append(session, 25))
+    drift = operations.verify_session(session.pk)
+    assert not drift
+    assert drift.checked == 25
+
+
+def test_a_saved_item_that_is_gone_is_reported(sandbox, session):
+    deliver_until_settled(append(session, 25))
+    session.refresh_from_db()
+    gone = sandbox.items(session.conversation_id)[3]["id"]
+    delete_remotely(sandbox, session, gone)
+    assert operations.verify_session(session.pk).missing == [gone]
