@@ -43,6 +43,8 @@ def reason_of(situation: Situation) -> str:
         "read": evidence.get("items_read", 0),
         "total": situation.chunk.item_count if situation.chunk else 0,
     }
+    if situation.verdict == Verdict.PARTIAL and values["parts"] >= values["total"]:
+        return _("All of %(items)s are there, but in altered form, or not one after the other in order.") % values
     return _REASONS[Verdict(situation.verdict)] % values
 
 
@@ -52,7 +54,8 @@ _REASONS = {
         "Nothing was found of %(items)s, among the %(read)d items that follow where they belong."
     ),
     Verdict.PARTIAL: gettext_lazy(
-        "Only %(parts)d items that look like ours were found of %(items)s (%(total)d were sent), or in altered form."
+        "Of the %(total)d items sent (%(items)s), %(parts)d that look like ours were found: the others are missing, or "
+        "were stored in altered form."
     ),
     Verdict.DUPLICATED: gettext_lazy("Stored more than once: %(items)s. A request was carried out again."),
     Verdict.CONTESTED: gettext_lazy(
@@ -74,10 +77,8 @@ def _then(situation: Situation) -> str:
     """What follows once the chunk in question is settled."""
     if not situation.unsent:
         return " " + _("Then the write is complete.")
-    text = ngettext(
-        "Then the %(number)d remaining item is sent.", "Then the %(number)d remaining items are sent.", situation.unsent
-    )
-    return " " + text % {"number": situation.unsent}
+    text = ngettext("Then %(items)s is sent.", "Then %(items)s are sent.", situation.unsent)
+    return " " + text % {"items": span(situation.first_unsent, situation.unsent)}
 
 
 def _accept(situation: Situation) -> Choice:
@@ -91,9 +92,7 @@ def _accept(situation: Situation) -> Choice:
             situation.extra,
         )
     if not runs:
-        text = _(
-            "Record %(items)s as saved under the %(number)d ids that look like ours; what is missing stays missing."
-        )
+        text = _("Record %(items)s as saved under the %(number)d ids that look like ours; the others are not sent.")
         return Choice(
             "accept", title, text % {"items": _where(situation), "number": len(parts)} + _then(situation), parts
         )
@@ -126,8 +125,8 @@ def _resend(situation: Situation) -> Choice:
     parts = situation.evidence.get("parts") or ()
     if parts:
         text += " " + ngettext(
-            "The %(number)d item that looks like it stays, too.",
-            "The %(number)d items that look like them stay, too.",
+            "The %(number)d item already stored for them stays, too.",
+            "The %(number)d items already stored for them stay, too.",
             len(parts),
         ) % {"number": len(parts)}
     return Choice("resend", _("Send again: it is not saved"), text + _then(situation), parts)

@@ -19,7 +19,7 @@ from django.utils.translation import ngettext
 from convsessions.models import WriteChunk, WriteIntent
 from convsessions.states import HUMAN_HOLDS, CancelCause, HoldCode, Verdict, WriteState
 
-MOST_SQUARES = 40
+MOST_SQUARES = 20
 
 CHUNK_ORDER = (
     WriteState.SAVED,
@@ -31,8 +31,8 @@ CHUNK_ORDER = (
 )
 """Chunks settle in order: so they stand in a write, and counts alone tell the state of each."""
 URGENCY = (
-    WriteState.PENDING,
     WriteState.SAVED,
+    WriteState.PENDING,
     WriteState.CANCELLED,
     WriteState.SENDING,
     WriteState.REFUSED,
@@ -88,6 +88,11 @@ def short(pk: Any) -> str:
     return str(pk)[:8]
 
 
+def short_id(remote_id: str) -> SafeString:
+    """The start and the end of a remote id; the whole one as the title."""
+    return format_html('<code title="{}">{}…{}</code>', remote_id, remote_id[:8], remote_id[-6:])
+
+
 def count_chunks(writes: Iterable[Model]) -> dict[Any, dict[str, int]]:
     """How many chunks each of `writes` has in each state: one query, without the payloads."""
     counts: dict[Any, dict[str, int]] = {}
@@ -124,7 +129,7 @@ def spoken(counts: Mapping[str, int]) -> str:
 
 
 def span(first: int, count: int) -> str:
-    """As in "items 20 to 39", with a dash: positions in the write, from 0."""
+    """As in "items 20 to 39": positions in the write, from 0."""
     if count == 1:
         return _("item %(first)d") % {"first": first}
-    return _("items %(first)d–%(last)d") % {"first": first, "last": first + count - 1}  # noqa: RUF001 - a range's dash
+    return _("items %(first)d to %(last)d") % {"first": first, "last": first + count - 1}

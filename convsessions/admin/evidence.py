@@ -61,7 +61,7 @@ def _reading(evidence: Mapping[str, Any]) -> list[Fact]:
         text = ngettext(
             "%(number)d item was read after the anchor.", "%(number)d items were read after the anchor.", number
         )
-        facts.append(Fact(text % {"number": number}, [evidence["anchor"]] if evidence.get("anchor") else ()))
+        facts.append(Fact(text % {"number": number}))
     if evidence.get("anchor_gone"):
         facts.append(Fact(_("The anchor was deleted; the whole history was read.")))
     return facts

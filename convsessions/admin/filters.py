@@ -61,6 +61,9 @@ class VerdictFilter(ChoiceFilter):
     def condition(self, value: str) -> Q:
         return Q(needs_attention=True, state=WriteState.AMBIGUOUS, error_code=value)
 
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, Any]]:
+        return [(value, str(label).partition(":")[0]) for value, label in self.vocabulary.choices]
+
 
 class AttentionFilter(admin.SimpleListFilter):
     """Writes that wait for a person, and sessions that have one."""

@@ -117,10 +117,9 @@ class ResolvePage:
     def _in_words(self, situation: Situation) -> dict[str, Any]:
         may_see = self.admin.has_payload_permission(self.request)
         before, verdict = self.write.error_code, situation.verdict
+        word = str(Verdict(verdict).label).partition(":")[0] if verdict else gettext("unreadable")
         return {
-            "verdict": badge(VERDICTS[verdict], Verdict(verdict).label)
-            if verdict
-            else badge("refused", gettext("unreadable")),
+            "verdict": badge(VERDICTS.get(verdict, "refused"), word),
             "reason": reason_of(situation),
             "before": Verdict(before).label if before in Verdict.values and verdict not in {"", before} else "",
             "before_facts": facts_of(situation.last_look.evidence) if situation.last_look else [],

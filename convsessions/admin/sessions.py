@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from convsessions.models import ConversationSession, WriteIntent
 from convsessions.states import WriteState
 
-from .display import age, badge, progress, short, state_badge, why
+from .display import age, badge, progress, short, short_id, state_badge, why
 from .filters import AttentionFilter
 from .pages import JournalAdmin
 from .searching import search_sessions
@@ -37,7 +37,7 @@ class SessionList(ChangeList):
 
 
 class SessionAdmin(JournalAdmin):
-    list_display = ("name", "state", "open_writes", "conversation", "owner", "last_activity")
+    list_display = ("name", "state", "open_writes", "owner", "conversation", "last_activity")
     list_filter = (AttentionFilter,)
     ordering = ("-updated_at",)
     search_fields = ("key",)
@@ -69,9 +69,7 @@ class SessionAdmin(JournalAdmin):
 
     @admin.display(description=_("conversation"))
     def conversation(self, session: ConversationSession) -> SafeString | str:
-        return (
-            format_html("<code>{}</code>", session.conversation_id) if session.conversation_id else gettext("none yet")
-        )
+        return short_id(session.conversation_id) if session.conversation_id else gettext("none yet")
 
     @admin.display(description=_("last activity"))
     def last_activity(self, session: ConversationSession) -> SafeString | str:

@@ -101,7 +101,7 @@ class Situation:
 
     @cached_property
     def last_look(self) -> Reconciliation | None:
-        """What made the write ambiguous, or was asked of it last."""
+        """What made the write ambiguous."""
         return self.write.reconciliations.order_by("-pk").first()
 
     @property
@@ -114,6 +114,11 @@ class Situation:
         saved = chain.from_iterable(chunk.remote_ids for chunk in self.chunks)
         runs = chain.from_iterable(self.evidence.get("runs") or ())
         return list(dict.fromkeys([*saved, *runs, *(self.evidence.get("parts") or ())]))
+
+    @property
+    def first_unsent(self) -> int:
+        """The position of the first item that waits for the chunk in question."""
+        return min((chunk.first_item for chunk in self.chunks if chunk.state == WriteState.PENDING), default=0)
 
     @property
     def unsent(self) -> int:

@@ -20,7 +20,7 @@ from convsessions.states import WriteState
 from . import actions, content, display, timeline, verbs
 from .chunks import chunk_rows
 from .filters import AttentionFilter, HoldFilter, StateFilter, VerdictFilter
-from .pages import JournalAdmin, outside_transactions
+from .pages import MOST_COUNTED, JournalAdmin, outside_transactions
 from .resolving import ResolvePage
 from .searching import search_writes
 from .sessions import name_of
@@ -35,18 +35,21 @@ class WriteList(ChangeList):
         super().get_results(request)
         writes: list[Any] = list(self.result_list)
         counts = display.count_chunks(writes)
+        model_admin: Any = self.model_admin
+        may_resolve = model_admin.has_resolve_permission(request)
         for write in writes:
             write.chunk_counts = counts.get(write.pk, {})
+            write.resolvable = may_resolve and write.state == WriteState.AMBIGUOUS
         self.result_list = writes
 
 
 class WriteAdmin(JournalAdmin):
-    list_display = ("name", "state_badge", "why", "chunk_strip", "progress", "age", "session_link")
+    list_display = ("name", "state_and_why", "progress", "session_link", "age")
     list_filter = (
         AttentionFilter,
         StateFilter,
-        VerdictFilter,
         HoldFilter,
+        VerdictFilter,
         "kind",
         ("created_at", admin.DateFieldListFilter),
     )
@@ -62,8 +65,9 @@ class WriteAdmin(JournalAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return WriteList
 
-    def get_list_display(self, request: HttpRequest) -> Any:
-        return [*self.list_display, *(["resolve_link"] if self.has_resolve_permission(request) else [])]
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        waiting = WriteIntent.objects.needing_attention().order_by()[: MOST_COUNTED + 1].count()
+        return super().changelist_view(request, {"attention": waiting, **(extra_context or {})})
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -76,20 +80,14 @@ class WriteAdmin(JournalAdmin):
         return f"{write.get_kind_display()} {display.short(write.pk)}"
 
     @admin.display(description=_("state"))
-    def state_badge(self, write: WriteIntent) -> SafeString:
-        return display.state_badge(write)
-
-    @admin.display(description=_("why"))
-    def why(self, write: WriteIntent) -> str:
-        return display.why(write)
-
-    @admin.display(description=_("chunks"))
-    def chunk_strip(self, write: Any) -> SafeString | str:
-        return display.strip(write.chunk_counts)
+    def state_and_why(self, write: Any) -> SafeString:
+        repair = self._resolve_link(write) if write.resolvable else ""
+        return format_html("{} {} {}", display.state_badge(write), display.why(write), repair)
 
     @admin.display(description=_("progress"))
-    def progress(self, write: WriteIntent) -> str:
-        return display.progress(write)
+    def progress(self, write: Any) -> SafeString | str:
+        strip = display.strip(write.chunk_counts)
+        return format_html("{}<br>{}", strip, display.progress(write)) if strip else ""
 
     @admin.display(description=_("age"))
     def age(self, write: WriteIntent) -> SafeString | str:
@@ -101,14 +99,12 @@ class WriteAdmin(JournalAdmin):
         name = name_of(write.session)
         return format_html('<a class="cs-name" href="{}">{}</a>', address, name) if address else name
 
-    @admin.display(description=_("repair"))
-    def resolve_link(self, write: WriteIntent) -> SafeString | str:
-        if write.state != WriteState.AMBIGUOUS:
-            return ""
-        address, label = self.address("resolve", write.pk), gettext("Resolve write %(id)s")
-        text = format_html('<span aria-hidden="true">{}</span>', gettext("Resolve"))
-        spoken = label % {"id": display.short(write.pk)}
-        return format_html('<a class="button cs-button" href="{}" aria-label="{}">{}</a>', address, spoken, text)
+    def _resolve_link(self, write: WriteIntent) -> SafeString:
+        spoken = gettext("Resolve write %(id)s") % {"id": display.short(write.pk)}
+        address = self.address("resolve", write.pk)
+        return format_html(
+            '<a class="button cs-button" href="{}" aria-label="{}">{}</a>', address, spoken, gettext("Resolve")
+        )
 
     # -- the page of one write -----------------------------------------------------------------------------------
 

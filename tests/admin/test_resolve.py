@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from convsessions import operations
+from convsessions.models import Reconciliation, RequestAttempt, WriteChunk, WriteIntent
+from convsessions.states import WriteState
+from tests.histories import deliver_until_settled, remote_texts
+
+from .conftest import ITEMS, choices_in, page, said, token_in
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SENT = [f"m{index}" for index in range(ITEMS)]
+
+
+def resolve(browser, write, resolution, *, token=None, reason="seen it", **more):
+    """Open the page, choose, confirm."""
+    address = page("resolve", write.pk)
+    token = token_in(browser.get(address)) if token is None else token
+    data = {"resolution": resolution, "reason": reason, "confirmed": "on", "evidence": token, **more}
+    return browser.post(address, data, follow=True)
+
+
+def journal() -> list[object]:
+    """Everything that an operator could change."""
+    rows = (WriteIntent, WriteChunk, Reconciliation, RequestAttempt, LogEntry)
+    return [list(model.objects.order_by("pk").values()) for model in rows]
+
+
+# -- what the page says ------------------------------------------------------------------------------------------
+
+
+def test_a_duplicated_write_is_explained_with_its_copies_and_the_sensible_choice_first(browser, duplicated, session):
+    shown = browser.get(page("resolve", duplicated.pk))
+
+    assert choices_in(shown) == ["remove_duplicates", "accept", "recheck", "rollback", "abandon"]
+    ids = [chunk for run in operations.inspect_write(duplicated.pk).evidence["runs"] for chunk in run]
+    assert len(ids) == 6
+    for remote_id in ids:
+        assert f"<code>{remote_id}</code>" in shown.content.decode()
+    assert "Stored more than once: items 3 to 5." in shown.content.decode()
+    assert "delete 3 remote items. Then item 6 is sent." in shown.content.decode()
+
+
+def test_a_partial_write_says_how_much_was_found(browser, partial):
+    shown = browser.get(page("resolve", partial.pk))
+
+    assert choices_in(shown) == ["accept", "resend", "recheck", "rollback", "abandon"]
+    assert "Of the 3 items sent (items 3 to 5), 2 that look like ours were found" in shown.content.decode()
+    assert "Send items 3 to 5 again" in shown.content.decode()
+
+
+def test_an_altered_write_shows_what_delivery_saw_as_well(browser, altered):
+    shown = browser.get(page("resolve", altered.pk)).content.decode()
+
+    assert "3 items were stored in altered form." in shown
+    assert "All of items 3 to 5 are there, but in altered form" in shown
+
+
+def test_looking_changes_nothing(browser, duplicated):
+    before = journal()
+
+    browser.get(page("resolve", duplicated.pk))
+    browser.head(page("resolve", duplicated.pk))
+
+    assert journal() == before
+
+
+# -- what it does ------------------------------------------------------------------------------------------------
+
+
+def test_removing_duplicates_leaves_every_item_once_in_order(browser, duplicated, session, sandbox):
+    answer = resolve(browser, duplicated, "remove_duplicates")
+
+    assert answer.redirect_chain == [(page("change", duplicated.pk), 302)]
+    assert deliver_until_settled(duplicated).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == SENT
+
+
+def test_accepting_a_duplicate_keeps_the_copy_and_sends_the_rest(browser, duplicated, session, sandbox):
+    resolve(browser, duplicated, "accept")
+
+    assert deliver_until_settled(duplicated).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == [*SENT[:6], *SENT[3:6], SENT[6]]
+
+
+def test_resending_sends_the_chunk_and_the_rest(browser, partial, session, sandbox):
+    resolve(browser, partial, "resend")
+
+    assert deliver_until_settled(partial).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == [*SENT[:3], *SENT[3:5], *SENT[3:]]
+
+
+def test_accepting_a_part_binds_what_was_found(browser, partial, session, sandbox):
+    resolve(browser, partial, "accept")
+
+    assert deliver_until_settled(partial).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == [*SENT[:5], SENT[6]]
+
+
+def test_rolling_back_deletes_all_of_the_write_and_cancels_it(browser, duplicated, session, sandbox):
+    resolve(browser, duplicated, "rollback")
+
+    assert deliver_until_settled(duplicated).state == WriteState.CANCELLED
+    assert remote_texts(sandbox, session) == []
+
+
+def test_abandoning_touches_nothing_remote(browser, duplicated, session, sandbox):
+    before = remote_texts(sandbox, session)
+
+    resolve(browser, duplicated, "abandon")
+
+    assert deliver_until_settled(duplicated).state == WriteState.CANCELLED
+    assert remote_texts(sandbox, session) == before
+
+
+def test_a_copy_that_landed_late_is_shown_beside_its_chunk_and_removed(browser, late, session, sandbox):
+    shown = browser.get(page("resolve", late.pk))
+    assert choices_in(shown)[0] == "remove_duplicates"
+    assert "Stored more than once: item 6." in shown.content.decode()
+
+    resolve(browser, late, "remove_duplicates")
+
+    assert deliver_until_settled(late).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == SENT
+
+
+def test_an_act_is_logged_with_its_reason_and_its_operator(browser, duplicated):
+    resolve(browser, duplicated, "accept", reason="the proxy did it")
+
+    look = Reconciliation.objects.latest("pk")
+    entry = LogEntry.objects.get()
+    assert (look.resolution, look.reason) == ("accept", "the proxy did it")
+    assert look.actor_id == entry.user_id == int(browser.session["_auth_user_id"])
+    assert entry.object_id == str(duplicated.pk)
+    assert entry.change_message == "accept: it is saved: the proxy did it"
+
+
+# -- what stands in the way --------------------------------------------------------------------------------------
+
+
+def test_evidence_that_has_changed_is_shown_instead_of_acted_upon(browser, duplicated, session, sandbox):
+    stale = token_in(browser.get(page("resolve", duplicated.pk)))
+    sandbox.append_foreign(session.conversation_id, [{"role": "user", "content": "me too"}])
+    before = journal()
+
+    answer = resolve(browser, duplicated, "remove_duplicates", token=stale)
+
+    assert "The evidence has changed since you looked." in answer.content.decode()
+    assert "1 foreign item." in answer.content.decode()
+    assert token_in(answer) != stale
+    assert journal() == before
+
+
+def test_a_page_without_evidence_does_nothing(browser, duplicated):
+    before = journal()
+
+    answer = resolve(browser, duplicated, "remove_duplicates", token="")
+
+    assert "The evidence has changed since you looked." in answer.content.decode()
+    assert journal() == before
+
+
+@pytest.mark.parametrize(
+    ("missing", "complaint"),
+    [
+        ({"resolution": ""}, "Choose what is to be done."),
+        ({"resolution": "nonsense"}, "Select a valid choice."),
+        ({"reason": "  "}, "Say why, for those who read this later."),
+        ({"confirmed": ""}, "Confirm that you want this."),
+    ],
+)
+def test_a_choice_a_reason_and_a_confirmation_are_needed(browser, duplicated, missing, complaint):
+    before = journal()
+
+    answer = resolve(browser, duplicated, **{"resolution": "accept", **missing})
+
+    assert complaint in answer.content.decode()
+    assert journal() == before
+
+
+def test_a_choice_that_this_evidence_does_not_allow_is_refused(browser, duplicated):
+    before = journal()
+
+    answer = resolve(browser, duplicated, "resend")
+
+    assert "not possible with this evidence" in answer.content.decode()
+    assert journal() == before
+
+
+def test_the_second_of_two_clicks_does_nothing(browser, duplicated, session, sandbox):
+    token = token_in(browser.get(page("resolve", duplicated.pk)))
+
+    resolve(browser, duplicated, "remove_duplicates", token=token)
+    after_one = journal()
+    second = resolve(browser, duplicated, "remove_duplicates", token=token)
+
+    assert journal() == after_one
+    assert second.redirect_chain == [(page("change", duplicated.pk), 302)]
+    assert said(second)[-1].startswith("Nothing was done: ")
+    assert deliver_until_settled(duplicated).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == SENT
+
+
+def test_a_write_that_is_not_ambiguous_leads_back_to_its_page(browser, held):
+    answer = browser.get(page("resolve", held.pk), follow=True)
+
+    assert answer.redirect_chain == [(page("change", held.pk), 302)]
+    assert said(answer)[-1].startswith("Nothing was done: ")
+
+
+def test_an_unreadable_history_leaves_only_checking_again_later(browser, duplicated, session, sandbox):
+    sandbox.fault("read_error", operation="list_items", times=None)
+
+    shown = browser.get(page("resolve", duplicated.pk))
+    assert "The remote history could not be read just now" in shown.content.decode()
+    assert choices_in(shown) == ["recheck"]
+
+    refused = resolve(browser, duplicated, "abandon", token="")
+    assert "Nothing was done: reading the conversation failed" in refused.content.decode()
+
+    resolve(browser, duplicated, "recheck", token="")
+    duplicated.refresh_from_db()
+    assert duplicated.state == WriteState.SENDING
+    sandbox.clear_faults()
+    assert deliver_until_settled(duplicated).state == WriteState.AMBIGUOUS
+
+
+def test_the_read_is_not_made_inside_a_transaction_under_atomic_requests(browser, duplicated, monkeypatch):
+    from django.db import connections
+
+    monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", True)
+
+    assert browser.get(page("resolve", duplicated.pk)).status_code == 200
+    resolve(browser, duplicated, "accept")
+
+    duplicated.refresh_from_db()
+    assert duplicated.state == WriteState.SENDING

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from convsessions import operations
+from convsessions.admin import WriteAdmin, actions
+from convsessions.models import Reconciliation, WriteIntent
+from convsessions.states import WriteState
+from tests.histories import append, deliver_until_settled, remote_texts
+
+from .conftest import ITEMS, page, said
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SENT = [f"m{index}" for index in range(ITEMS)]
+
+
+def act(browser, write, verb, reason="mended"):
+    return browser.post(page(verb, write.pk), {"reason": reason}, follow=True)
+
+
+def select(browser, *writes, confirmed=True, **more):
+    data = {"action": "reconcile_selected", "_selected_action": [str(write.pk) for write in writes], "index": "0"}
+    if confirmed:
+        del data["index"]
+        data |= {"confirmed": "yes", "reason": "once more"}
+    return browser.post(page("changelist"), data | more, follow=True)
+
+
+# -- one write ---------------------------------------------------------------------------------------------------
+
+
+def test_a_held_write_is_tried_again_at_once(browser, held, session, sandbox):
+    assert "the API key was rejected" in browser.get(page("retry", held.pk)).content.decode()
+
+    act(browser, held, "retry")
+
+    assert deliver_until_settled(held).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == SENT
+    assert LogEntry.objects.get().change_message == "Retry now: mended"
+
+
+def test_a_held_write_is_cancelled(browser, held, session, sandbox):
+    assert "0 of its 7 items are saved" in browser.get(page("cancel", held.pk)).content.decode()
+
+    act(browser, held, "cancel")
+
+    assert deliver_until_settled(held).state == WriteState.CANCELLED
+    assert remote_texts(sandbox, session) == []
+
+
+def test_an_ambiguous_write_is_checked_again(browser, duplicated):
+    act(browser, duplicated, "reconcile", reason="the other copy is gone")
+
+    assert operations.get_write(duplicated.pk).state == WriteState.SENDING
+    assert Reconciliation.objects.latest("pk").reason == "the other copy is gone"
+    assert LogEntry.objects.get().object_id == str(duplicated.pk)
+
+
+@pytest.mark.parametrize("verb", ["retry", "cancel"])
+def test_asking_changes_nothing(browser, held, verb):
+    before = list(WriteIntent.objects.values())
+
+    assert browser.get(page(verb, held.pk)).status_code == 200
+    assert "This field is required." in browser.post(page(verb, held.pk), {"reason": " "}).content.decode()
+
+    assert list(WriteIntent.objects.values()) == before
+    assert LogEntry.objects.count() == 0
+
+
+@pytest.mark.parametrize("verb", ["retry", "cancel"])
+def test_the_second_of_two_clicks_does_nothing(browser, held, verb):
+    act(browser, held, verb)
+    before = list(WriteIntent.objects.values())
+
+    answer = act(browser, held, verb)
+
+    assert said(answer)[-1].startswith("Nothing was done: ")
+    assert list(WriteIntent.objects.values()) == before
+    assert LogEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize(("verb", "why"), [("retry", "waits for nothing"), ("cancel", "resolve it")])
+def test_an_ambiguous_write_is_neither_retried_nor_cancelled(browser, duplicated, verb, why):
+    answer = act(browser, duplicated, verb)
+
+    assert why in said(answer)[-1]
+    assert operations.get_write(duplicated.pk).state == WriteState.AMBIGUOUS
+
+
+def test_a_write_that_moved_on_between_the_look_and_the_lock_is_left_alone(browser, held, monkeypatch):
+    """The state that was read for the page is old by the time of the act: the journal's own check decides."""
+    operations.cancel_write(held.pk)
+    deliver_until_settled(held)
+    monkeypatch.setattr(WriteAdmin, "find", lambda self, request, object_id: held)
+
+    answer = act(browser, held, "cancel")
+
+    assert said(answer)[-1].startswith("Nothing was done: write ")
+    assert LogEntry.objects.count() == 0
+
+
+# -- a selection -------------------------------------------------------------------------------------------------
+
+
+def test_a_selection_is_shown_with_what_will_be_skipped_before_anything_is_done(browser, duplicated, session):
+    other = append(operations.create_session(), 1)
+
+    shown = select(browser, duplicated, other, confirmed=False).content.decode()
+
+    assert "1 write will be checked" in shown
+    assert "1 write will be skipped" in shown
+    assert "it is pending, and only an ambiguous write is checked again." in shown
+    assert operations.get_write(duplicated.pk).state == WriteState.AMBIGUOUS
+
+
+def test_a_confirmed_selection_is_reconciled_row_by_row(browser, duplicated, session):
+    other = append(operations.create_session(), 1)
+
+    answer = select(browser, duplicated, other, back="attention=yes")
+
+    assert answer.redirect_chain == [(f"{page('changelist')}?attention=yes", 302)]
+    assert said(answer) == [
+        "1 write will be checked by a worker.",
+        f"Skipped {str(other.pk)[:8]}: it is pending, and only an ambiguous write is checked again.",
+    ]
+    assert operations.get_write(duplicated.pk).state == WriteState.SENDING
+    assert operations.get_write(other.pk).state == WriteState.PENDING
+    assert deliver_until_settled(duplicated).state == WriteState.AMBIGUOUS
+
+
+def test_a_selection_confirmed_twice_is_carried_out_once(browser, duplicated):
+    select(browser, duplicated)
+    answer = select(browser, duplicated)
+
+    assert "Skipped" in said(answer)[-1]
+    assert Reconciliation.objects.filter(resolution="recheck").count() == 1
+    assert LogEntry.objects.count() == 1
+
+
+def test_a_selection_needs_a_reason(browser, duplicated):
+    answer = select(browser, duplicated, reason="")
+
+    assert "This field is required." in answer.content.decode()
+    assert operations.get_write(duplicated.pk).state == WriteState.AMBIGUOUS
+
+
+def test_a_selection_has_a_limit(browser, duplicated, monkeypatch):
+    monkeypatch.setattr(actions, "MOST_SELECTED", 0)
+
+    answer = select(browser, duplicated)
+
+    assert "Select at most 0 writes at a time." in answer.content.decode()
+    assert operations.get_write(duplicated.pk).state == WriteState.AMBIGUOUS
+
+
+def test_many_skipped_writes_are_summed_up(browser, session, monkeypatch):
+    monkeypatch.setattr(actions, "MOST_MESSAGES", 1)
+    writes = [append(session, 1) for _number in range(3)]
+
+    assert said(select(browser, *writes))[-1] == "Skipped 2 more."
