@@ -50,7 +50,13 @@ def claim(session_id: uuid.UUID, *, using: str) -> Iterator[tuple[Lease, Turn] |
     started = clock.now()
     with transaction.atomic(using=using, durable=True):
         locked, now = lock_session(session_id, using=using)
-        if _is_live(locked, now) or not WriteIntent.objects.using(using).queue(session_id).exists():
+        if _is_live(locked, now):
+            yield None
+            return
+        if not WriteIntent.objects.using(using).queue(session_id).exists():
+            # Its last open write was cancelled without a worker; the sweep need not come again.
+            rows = ConversationSession.objects.using(using).filter(pk=session_id, last_sequence=locked.last_sequence)
+            rows.update(wake_at=None)
             yield None
             return
         lease = Lease(session_id, uuid.uuid4(), using)

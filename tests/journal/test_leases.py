@@ -147,3 +147,13 @@ def test_leases_go_by_the_clock_of_the_database(session, monkeypatch):
         assert claimed is None
     session.refresh_from_db()
     assert session.lease_expires_at < tomorrow
+
+
+def test_a_session_whose_last_write_was_cancelled_is_not_looked_at_again(session):
+    write = append(session, 1)
+    operations.cancel_write(write.pk)
+    assert operations.deliver(session.pk).ending is Ending.NOTHING_TO_DO
+
+    session.refresh_from_db()
+    assert session.wake_at is None
+    assert operations.sweep() == 0
