@@ -92,7 +92,7 @@ def _accept(situation: Situation) -> Choice:
             situation.extra,
         )
     if not runs:
-        text = _("Record %(items)s as saved under the %(number)d ids that look like ours; the others are not sent.")
+        text = _("Record %(items)s as saved under the %(number)d ids that look like ours; nothing of it is sent again.")
         return Choice(
             "accept", title, text % {"items": _where(situation), "number": len(parts)} + _then(situation), parts
         )

@@ -10,7 +10,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from convsessions.models import ConversationSession, WriteIntent
@@ -126,12 +126,10 @@ def count_queues(sessions: list[Any]) -> dict[Any, Queue]:
 
 def queue_badge(queue: Queue) -> SafeString:
     """What the open writes mean for the whole session: the most urgent thing there is to say."""
-    waiting = sum(queue.values()) - 1
-    stopped = ngettext("%(number)d more waits", "%(number)d more wait", waiting) % {"number": waiting}
     if (WriteState.AMBIGUOUS, True) in queue:
-        return badge("ambiguous", gettext("ambiguous") + (f" · {stopped}" if waiting else ""))
+        return badge("ambiguous", gettext("ambiguous"))
     if any(attention for _state, attention in queue):
-        return badge("held", gettext("held") + (f" · {stopped}" if waiting else ""))
+        return badge("held", gettext("held"))
     if any(state == WriteState.SENDING for state, _attention in queue):
         return badge("sending", gettext("sending"))
     return badge("pending", gettext("pending")) if queue else badge("none", gettext("idle"))

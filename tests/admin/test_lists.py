@@ -47,12 +47,13 @@ def test_the_list_of_writes_says_state_verdict_chunks_progress_and_how_to_repair
     assert '<a href="?attention=yes">1 write needs attention</a>' in shown
 
 
-def test_the_list_of_sessions_says_what_waits_behind_an_ambiguous_write(browser, duplicated, session):
+def test_the_list_of_sessions_says_which_is_stopped_and_how_much_is_open(browser, duplicated, session):
     append(session, 1)
 
     shown = browser.get(page("changelist", model="conversationsession")).content.decode()
 
-    assert "ambiguous · 1 more waits" in shown
+    assert 'class="cs-badge cs-ambiguous">ambiguous</span>' in shown
+    assert '<td class="field-open_writes">2</td>' in shown
     assert session.conversation_id in shown
 
 
