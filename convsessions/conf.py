@@ -34,6 +34,8 @@ class Settings:
     """Seconds after which a delivery task begins no further request and hands over to a new task."""
     RETRY_BACKOFF: tuple[float, float] = (1.0, 300.0)
     """Seconds: the first wait, doubled with every failure in a row, and its cap."""
+    VERIFY_WRITES: bool = False
+    """Whether every append ends with a read that looks for copies which no reply told of (a proxy that sends twice)."""
     SWEEP_MINUTES: int = 1
     WAIT_MAX: float = 30.0
     """Seconds that a caller may wait for a write in one call."""
@@ -94,6 +96,7 @@ RULES: dict[str, Rule] = {
     "SETTLE_SECONDS": (_is_seconds(0, 3600), "seconds, from 0 to 3600"),
     "DELIVERY_BUDGET": (_is_seconds(0.05, 86_400), "seconds, from 0.05 to 86400"),
     "RETRY_BACKOFF": (_is_backoff, "two numbers of seconds: the first wait and its cap, 0 < first <= cap"),
+    "VERIFY_WRITES": (lambda value: isinstance(value, bool), "True or False"),
     "SWEEP_MINUTES": (_is_int(1, 1440), "a whole number of minutes from 1 to 1440"),
     "WAIT_MAX": (_is_seconds(0, 600), "seconds, from 0 to 600"),
     "CLIENT_FACTORY": (_is_path, "a dotted path"),

@@ -11,6 +11,8 @@
     |   |-- IdempotencyConflict
     |   |-- KeyTaken
     |   |-- ConversationTaken
+    |   |-- SessionDeleted
+    |   |-- SessionChanged
     |   |-- EvidenceChanged
     |   `-- IllegalMove
     |-- WriteNotSettled
@@ -72,6 +74,14 @@ class KeyTaken(Conflict):
 
 class ConversationTaken(Conflict):
     """Another session stands for this conversation."""
+
+
+class SessionDeleted(Conflict):
+    """The session was deleted: it takes no further writes."""
+
+
+class SessionChanged(Conflict):
+    """The session is no longer in the version that the caller has seen; nothing was recorded."""
 
 
 class EvidenceChanged(Conflict):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime as dt
 import time
 import uuid
-from collections.abc import Mapping
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -19,18 +18,33 @@ from django.utils import timezone
 from .conf import conf
 from .delivery import drivers
 from .delivery.drivers import adeliver, deliver
-from .delivery.inquiry import inspect_write
+from .delivery.inquiry import Inspection, inspect_write, unreadable
+from .delivery.latest import read_latest
 from .delivery.verification import Drift, verify
-from .exceptions import EvidenceChanged, InvalidInput, SessionNotFound, WriteNotFound, WriteNotSettled
+from .exceptions import EvidenceChanged, InvalidInput, RemoteReadFailed, SessionNotFound, WriteNotFound, WriteNotSettled
 from .items.chunking import chunks
 from .items.intake import prepare_items
-from .journal import recording, resolving
+from .journal import heartbeats, recording, resolving
 from .journal.locking import alias
-from .models import ConversationSession, WriteIntent
+from .lifecycle import (
+    UNCHANGED,
+    Recorded,
+    check_conversation,
+    create_session,
+    delete_session,
+    get_session,
+    open_session,
+    record_deletion,
+    update_session,
+)
+from .models import ConversationSession, Heartbeat, WriteIntent
 from .remote.calls import PAGE_ITEMS, ListItems
-from .states import CancelCause, OutcomeKind, Resolution
+from .states import OutcomeKind, Resolution, Verdict
+from .values import MAX_KEY, check_text
 
 __all__ = [
+    "UNCHANGED",
+    "Recorded",
     "aappend_items",
     "aclear_session",
     "acreate_session",
@@ -40,57 +54,35 @@ __all__ = [
     "append_items",
     "await_for_write",
     "cancel_write",
+    "check_conversation",
     "clear_session",
     "create_session",
+    "delete_session",
     "deliver",
     "due_sessions",
     "get_items",
+    "get_latest_items",
     "get_session",
     "get_write",
     "inspect_write",
+    "open_session",
     "pop_item",
     "reconcile_write",
     "record_append",
     "record_clear",
+    "record_deletion",
     "record_pop",
     "resolve_write",
     "retry_write",
     "sweep",
+    "update_session",
     "verify_session",
     "wait_for_write",
 ]
 
+MAX_LATEST = 10_000
 SWEEP_LIMIT = 1000
 """Sessions whose doorbell one sweep rings; the next sweep goes on."""
-MAX_KEY = 255
-
-
-def create_session(
-    *,
-    owner: Any = None,
-    key: str | None = None,
-    metadata: Mapping[str, str] | None = None,
-    conversation_id: str | None = None,
-) -> ConversationSession:
-    """Record a session. Its remote conversation is created with the first append.
-
-    `owner`: a user or None; `key`: the application's name for it, unique per owner; `metadata`: at most 16 pairs of
-    strings, keys up to 64 and values up to 512 characters (OpenAI's API document); `conversation_id`: an existing
-    conversation to adopt. Raises InvalidInput, KeyTaken, ConversationTaken. Joins the caller's transaction.
-    """
-    _check_text("key", key, MAX_KEY)
-    _check_text("conversation_id", conversation_id, 64)
-    _check_metadata(metadata)
-    return recording.create_session(owner=owner, key=key, metadata=metadata, conversation_id=conversation_id)
-
-
-def get_session(*, owner: Any = None, key: str) -> ConversationSession:
-    """The session that `owner` has under `key`. Raises SessionNotFound."""
-    digest = ConversationSession.digest_of_key(owner and owner.pk, key)
-    session = ConversationSession.objects.using(alias()).filter(key_digest=digest).first()
-    if session is None:
-        raise SessionNotFound("this owner has no session with this key")
-    return session
 
 
 def append_items(
@@ -107,10 +99,19 @@ def append_items(
 
 
 def record_append(
-    session_id: uuid.UUID, items: object, *, author: Any = None, idempotency_key: str | None = None
+    session_id: uuid.UUID,
+    items: object,
+    *,
+    author: Any = None,
+    idempotency_key: str | None = None,
+    if_version: int | None = None,
 ) -> tuple[WriteIntent, bool]:
-    """As `append_items`; returns the write and whether it is new, or was recorded earlier with the same key."""
-    _check_text("idempotency_key", idempotency_key, MAX_KEY)
+    """As `append_items`; returns the write and whether it is new, or was recorded earlier with the same key.
+
+    `if_version`: the `version` of the session that the caller has seen. Raises SessionChanged if it is another now,
+    and nothing is recorded; a repetition with the same key is told from that.
+    """
+    check_text("idempotency_key", idempotency_key, MAX_KEY)
     intake = prepare_items(items, max_items=conf.MAX_ITEMS_PER_WRITE, max_item_bytes=conf.MAX_ITEM_BYTES)
     return recording.record_append(
         session_id,
@@ -119,6 +120,7 @@ def record_append(
         body_digest=intake.digest,
         author=author,
         idempotency_key=idempotency_key,
+        if_version=if_version,
     )
 
 
@@ -131,11 +133,11 @@ def pop_item(session_id: uuid.UUID, *, author: Any = None, idempotency_key: str 
 
 
 def record_pop(
-    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None
+    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, if_version: int | None = None
 ) -> tuple[WriteIntent, bool]:
-    """As `pop_item`; returns what `record_append` returns."""
-    _check_text("idempotency_key", idempotency_key, MAX_KEY)
-    return recording.record_pop(session_id, author=author, idempotency_key=idempotency_key)
+    """As `pop_item`; takes and returns what `record_append` does."""
+    check_text("idempotency_key", idempotency_key, MAX_KEY)
+    return recording.record_pop(session_id, author=author, idempotency_key=idempotency_key, if_version=if_version)
 
 
 def clear_session(session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None) -> WriteIntent:
@@ -148,11 +150,11 @@ def clear_session(session_id: uuid.UUID, *, author: Any = None, idempotency_key:
 
 
 def record_clear(
-    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None
+    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, if_version: int | None = None
 ) -> tuple[WriteIntent, bool]:
-    """As `clear_session`; returns what `record_append` returns."""
-    _check_text("idempotency_key", idempotency_key, MAX_KEY)
-    return recording.record_clear(session_id, author=author, idempotency_key=idempotency_key)
+    """As `clear_session`; takes and returns what `record_append` does."""
+    check_text("idempotency_key", idempotency_key, MAX_KEY)
+    return recording.record_clear(session_id, author=author, idempotency_key=idempotency_key, if_version=if_version)
 
 
 def get_write(write_id: uuid.UUID) -> WriteIntent:
@@ -183,17 +185,22 @@ def wait_for_write(write_id: uuid.UUID, *, timeout: float) -> WriteIntent:
         pause = min(pause * 1.5, 0.5)
 
 
-def cancel_write(write_id: uuid.UUID) -> WriteIntent:
+def cancel_write(write_id: uuid.UUID, *, actor: Any = None) -> WriteIntent:
     """Drop what of a write was not sent; what is in flight is settled first, and `items_saved` says what was saved.
 
-    Raises WriteNotFound; IllegalMove for a settled or an ambiguous write. Joins the caller's transaction.
+    `actor`: who asks for it; somebody who neither wrote it nor owns the session is recorded as an operator. Raises
+    WriteNotFound; IllegalMove for a settled or an ambiguous write; SessionDeleted when the author wants to keep the
+    conversation of a deleted session. Joins the caller's transaction.
     """
-    return recording.request_cancel(write_id, cause=CancelCause.AUTHOR)
+    return recording.request_cancel(write_id, actor=actor)
 
 
 def retry_write(write_id: uuid.UUID) -> WriteIntent:
-    """Try a held write again at once. Raises WriteNotFound, IllegalMove. Joins the caller's transaction."""
-    return recording.release_hold(write_id)
+    """Try a held or a refused write again. A refused one now comes after writes that were recorded later.
+
+    Raises WriteNotFound, IllegalMove. Joins the caller's transaction.
+    """
+    return recording.retry(write_id)
 
 
 def reconcile_write(write_id: uuid.UUID, *, actor: Any = None, reason: str = "checked again") -> WriteIntent:
@@ -219,8 +226,8 @@ def resolve_write(
     """
     if resolution not in Resolution.values:
         raise InvalidInput("resolution", f"choose one of {', '.join(Resolution.values)}")
-    inspection = inspect_write(write_id)
-    if evidence is not None and evidence != inspection.token:
+    inspection = _evidence_for(write_id, Resolution(resolution))
+    if evidence is not None and inspection.verdict != Verdict.UNDECIDED and evidence != inspection.token:
         raise EvidenceChanged(f"the remote history of write {write_id} has changed since")
     if resolution not in inspection.possible:
         options = ", ".join(option.value for option in inspection.possible)
@@ -234,6 +241,16 @@ def resolve_write(
         actor=actor,
         reason=reason,
     )
+
+
+def _evidence_for(write_id: uuid.UUID, resolution: Resolution) -> Inspection:
+    try:
+        return inspect_write(write_id)
+    except RemoteReadFailed as error:
+        # Neither needs to know what is there; and a history that can never be read again must not block a session.
+        if resolution in {Resolution.ABANDON, Resolution.RECHECK}:
+            return unreadable(write_id, error)
+        raise
 
 
 def verify_session(session_id: uuid.UUID) -> Drift:
@@ -257,7 +274,7 @@ def get_items(
         raise InvalidInput("limit", f"give a whole number from 1 to {PAGE_ITEMS}")
     if order not in {"asc", "desc"}:
         raise InvalidInput("order", "choose asc or desc")
-    _check_text("after", after, 128)
+    check_text("after", after, 128)
     session = _session(session_id)
     if session.conversation_id is None:
         return {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
@@ -273,14 +290,30 @@ def get_items(
     )
     if page.kind is not OutcomeKind.APPLIED:
         raise drivers.read_failed(page)
-    ids = page.ids
-    return {
-        "object": "list",
-        "data": page.items,
-        "first_id": ids[0] if ids else None,
-        "last_id": ids[-1] if ids else None,
-        "has_more": page.data["has_more"],
-    }
+    return _listing(page.items, has_more=page.data["has_more"])
+
+
+def get_latest_items(session_id: uuid.UUID, count: int) -> dict[str, Any]:
+    """The newest `count` items (1..10,000), the oldest of them first, in the shape of `get_items`.
+
+    `has_more` says whether there are older ones. Reads up to 100 items a request. Raises as `get_items`, and
+    RemoteReadFailed also when the history changes faster than it can be read.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_LATEST:
+        raise InvalidInput("latest", f"give a whole number from 1 to {MAX_LATEST}")
+    session = _session(session_id)
+    if session.conversation_id is None:
+        return _listing([], has_more=False)
+    conversation_id = session.conversation_id
+    history = drivers.read_all(session, lambda deadline: read_latest(conversation_id, count, deadline))
+    if history.problem is not None:
+        raise drivers.read_failed(history.problem)
+    return _listing(history.items[-count:], has_more=len(history.items) > count)
+
+
+def _listing(items: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
+    first_id, last_id = (items[0]["id"], items[-1]["id"]) if items else (None, None)
+    return {"object": "list", "data": items, "first_id": first_id, "last_id": last_id, "has_more": has_more}
 
 
 def due_sessions() -> list[uuid.UUID]:
@@ -297,6 +330,7 @@ def sweep() -> int:
     using, now = alias(), timezone.now()
     due = ConversationSession.objects.using(using).due(now)
     again = now + dt.timedelta(seconds=max(60.0 * conf.SWEEP_MINUTES, conf.REQUEST_TIMEOUT + conf.LEASE_GRACE))
+    heartbeats.beat(Heartbeat.SWEEP, now, using=using)
     seen = list(due.values_list("pk", "wake_at")[:SWEEP_LIMIT])
     return sum(recording.postpone_wake(pk, seen=wake_at, until=again, using=using) for pk, wake_at in seen)
 
@@ -314,30 +348,3 @@ def _session(session_id: uuid.UUID) -> ConversationSession:
     if session is None:
         raise SessionNotFound(f"no session {session_id}")
     return session
-
-
-def _check_text(field: str, value: object, length: int) -> None:
-    if value is None:
-        return
-    if not isinstance(value, str) or not 0 < len(value) <= length or not value.isprintable():
-        raise InvalidInput(field, f"give 1 to {length} printable characters")
-
-
-def _check_metadata(metadata: object) -> None:
-    if metadata is None:
-        return
-    if not isinstance(metadata, Mapping) or len(metadata) > 16:
-        raise InvalidInput("metadata", "give at most 16 pairs of strings")
-    for name, value in metadata.items():
-        if not isinstance(name, str) or not 0 < len(name) <= 64:
-            raise InvalidInput("metadata", "its keys are strings of 1 to 64 characters")
-        if not isinstance(value, str) or len(value) > 512:
-            raise InvalidInput(f"metadata.{name}", "give a string of at most 512 characters")
-        _check_encodable(f"metadata.{name}", name + value)
-
-
-def _check_encodable(field: str, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(field, "it holds an unpaired surrogate, which JSON cannot carry") from None

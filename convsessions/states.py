@@ -11,7 +11,7 @@ One state diagram serves writes and chunks::
      |  +--------------> refused ---> pending (an operator's retry)
      +-----------------> cancelled <--- sending
 
-``pending -> saved`` is for writes that need no request: a clear or a pop of a session without a conversation.
+``pending -> saved`` is for writes that need no request: of a session without a conversation, all but an append.
 """
 
 from django.db.models import TextChoices
@@ -22,6 +22,7 @@ class WriteKind(TextChoices):
     APPEND = "append", _("append")
     POP = "pop", _("pop")
     CLEAR = "clear", _("clear")
+    METADATA = "metadata", _("change of metadata")
 
 
 class WriteState(TextChoices):
@@ -71,7 +72,7 @@ class HoldCode(TextChoices):
     LOCKED = "locked", _("the conversation is busy")
     SETTLING = "settling", _("waiting until a late request can no longer land")
     UNREADABLE = "unreadable", _("the remote history could not be read")
-    UNCONFIRMED = "unconfirmed", _("a deletion is not confirmed yet")
+    UNCONFIRMED = "unconfirmed", _("a deletion or a change of metadata is not confirmed yet")
     BAD_KEY = "bad_key", _("the API key was rejected")
     FORBIDDEN = "forbidden", _("the API key may not do this")
     QUOTA = "quota", _("the quota is used up")
@@ -91,6 +92,7 @@ class Operation(TextChoices):
     DELETE_ITEM = "delete_item", _("delete item")
     DELETE_CONVERSATION = "delete_conversation", _("delete conversation")
     RETRIEVE_CONVERSATION = "retrieve_conversation", _("retrieve conversation")
+    UPDATE_CONVERSATION = "update_conversation", _("update conversation")
 
 
 class OutcomeKind(TextChoices):

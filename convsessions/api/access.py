@@ -26,7 +26,7 @@ OPERATORS_ONLY = frozenset({Act.RECONCILE, Act.RESOLVE})
 
 
 class SessionAccess:
-    """The rule: owners see and write to their own sessions, model permissions open those of others.
+    """The rule (setting ACCESS_CLASS): owners see and write to their own sessions, model permissions open others.
 
     Whoever may view or change sessions sees them all; what a person does not see answers 404, what they see and may
     not do 403. `user` is whatever the host's authentication says; one without `has_perm` has no permission.
@@ -49,6 +49,13 @@ class SessionAccess:
         if not self._is_known():
             raise NotAuthenticated
         return self.user
+
+    def may_adopt(self, conversation_id: str) -> bool:
+        """Whether the user may make a session of their own of a conversation that the API has, and nobody else here.
+
+        Its id is known to nobody but those whom the site or the API has told it.
+        """
+        return self._is_known()
 
     def visible(self, sessions: QuerySet[Any]) -> QuerySet[Any]:
         """Those of `sessions` that the user may see."""

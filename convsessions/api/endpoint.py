@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import uuid
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from django.db import connections, transaction
 from django.utils.module_loading import import_string
 from rest_framework.exceptions import PermissionDenied
-from rest_framework.permissions import BasePermission
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
@@ -27,14 +28,13 @@ WRITES_SCOPE = "convsessions_writes"
 
 
 class Endpoint(APIView):
-    """A view that answers in JSON, with problem details, under the host's authentication and throttling.
+    """A view that answers in JSON, with problem details, under the host's throttling.
 
     No view runs in a transaction of its own, ATOMIC_REQUESTS or not: some read the remote, which must not hold locks,
     and a write must be committed before anybody can deliver it or wait for it. Each write is recorded in a transaction
     of its own, and a request records one at most.
     """
 
-    access_class: ClassVar[type[SessionAccess]] = SessionAccess
     renderer_classes = (AsciiJSONRenderer,)
     parser_classes = (StrictJSONParser,)
     versioning_class = None
@@ -49,18 +49,23 @@ class Endpoint(APIView):
     def get_exception_handler(self) -> Callable[..., Any]:
         return problems.handle
 
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        paths = conf.AUTHENTICATION_CLASSES
+        return super().get_authenticators() if paths is None else [import_string(path)() for path in paths]
+
     def get_permissions(self) -> list[BasePermission]:
         return [import_string(path)() for path in conf.PERMISSION_CLASSES]
 
     @property
     def throttle_scope(self) -> str | None:
         # ScopedRateThrottle fails on a scope without a rate, and a host need not have ours.
-        is_scoped = self.request.method == "POST" and WRITES_SCOPE in api_settings.DEFAULT_THROTTLE_RATES
+        is_scoped = self.request.method not in SAFE_METHODS and WRITES_SCOPE in api_settings.DEFAULT_THROTTLE_RATES
         return WRITES_SCOPE if is_scoped else None
 
     @functools.cached_property
     def access(self) -> SessionAccess:
-        return self.access_class(self.request.user)
+        access: SessionAccess = conf.import_string("ACCESS_CLASS")(self.request.user)
+        return access
 
     def session(self, session_id: str, act: Act | None = None) -> ConversationSession:
         """The session, if the user may see it. Raises SessionNotFound; PermissionDenied if they may not do `act`."""

@@ -10,35 +10,49 @@ from rest_framework.response import Response
 
 from convsessions import operations
 from convsessions.exceptions import InvalidInput, RemoteReadFailed
+from convsessions.models import ConversationSession
 
 from . import rows
 from .access import Act
 from .endpoint import Endpoint
+from .intent import how
 from .parsing import fields_of, whole_number
 from .problems import Refusal
 from .waiting import answer
 
-OPEN_WRITES = "Convsessions-Open-Writes"
+OPEN_WRITES, AMBIGUOUS_WRITES = "Convsessions-Open-Writes", "Convsessions-Ambiguous-Writes"
 DEFAULT_ITEMS = 20
 
 
 class Items(Endpoint):
     def get(self, request: Request, session_id: str, **host: Any) -> Response:
-        """A page of the remote history in the OpenAI list shape.
+        """A page of the remote history in the OpenAI list shape, or with `latest` the newest items in their order.
 
-        The header tells how many writes were still open before it was read, so that the list may be without them.
+        Headers and fields tell how many writes were still open, and how many of them ambiguous, before it was read:
+        the list may be without them.
         """
-        session = self.session(session_id, Act.READ_ITEMS)
+        session: Any = self.session(session_id, Act.READ_ITEMS)
+        page = self._latest(request, session) if "latest" in request.query_params else self._page(request, session)
+        page |= {"open_writes": session.open_writes, "ambiguous_writes": session.ambiguous_writes}
+        headers = {OPEN_WRITES: str(session.open_writes), AMBIGUOUS_WRITES: str(session.ambiguous_writes)}
+        return Response(page, headers=headers)
+
+    def _latest(self, request: Request, session: ConversationSession) -> dict[str, Any]:
+        for other in ("limit", "order", "after"):
+            if other in request.query_params:
+                raise InvalidInput(other, "does not go together with latest")
+        return operations.get_latest_items(session.pk, whole_number(request, "latest", 0))
+
+    def _page(self, request: Request, session: ConversationSession) -> dict[str, Any]:
         limit = whole_number(request, "limit", DEFAULT_ITEMS)
         order, after = request.query_params.get("order", "asc"), request.query_params.get("after")
         try:
-            page = operations.get_items(session.pk, limit=limit, order=order, after=after)
+            return operations.get_items(session.pk, limit=limit, order=order, after=after)
         except RemoteReadFailed as error:
             if after is None or error.status not in {400, 404}:
                 raise
             # The API answers alike when the conversation is gone; without a cursor that shows as what it is.
             raise InvalidInput("after", "the conversation has no such item", code="item_not_found") from error
-        return Response(page, headers={OPEN_WRITES: str(session.open_writes)})  # type: ignore[attr-defined]
 
     def post(self, request: Request, session_id: str, **host: Any) -> Response:
         """Record an append of ``{"items": [...]}``."""
@@ -46,9 +60,7 @@ class Items(Endpoint):
         fields = fields_of(request, ("items",))
         if "items" not in fields:
             raise InvalidInput("items", "is missing", code="missing")
-        write, is_new = operations.record_append(
-            session.pk, fields["items"], author=self.access.author, idempotency_key=idempotency_key(request)
-        )
+        write, is_new = operations.record_append(session.pk, fields["items"], **how(self, session))
         return answer(request, write, self.access, replayed=not is_new)
 
 
@@ -58,9 +70,7 @@ class Pop(Endpoint):
         session = self.session(session_id, Act.WRITE)
         fields_of(request)
         with transaction.atomic(using=rows.alias()):
-            write, is_new = operations.record_pop(
-                session.pk, author=self.access.author, idempotency_key=idempotency_key(request)
-            )
+            write, is_new = operations.record_pop(session.pk, **how(self, session))
             # Under the lock of the session, and after a replay was told from a new request.
             if is_new and rows.is_blocked(session.pk):
                 raise Refusal(409, "session_blocked", "A write of this session waits for an operator's decision.")
@@ -72,12 +82,5 @@ class Clear(Endpoint):
         """Record that the conversation is to be deleted; supersedes everything queued before it."""
         session = self.session(session_id, Act.WRITE)
         fields_of(request)
-        write, is_new = operations.record_clear(
-            session.pk, author=self.access.author, idempotency_key=idempotency_key(request)
-        )
+        write, is_new = operations.record_clear(session.pk, **how(self, session))
         return answer(request, write, self.access, replayed=not is_new)
-
-
-def idempotency_key(request: Request) -> str | None:
-    """The key as the client wrote it: quotes, where there are any, are a part of it."""
-    return request.headers.get("Idempotency-Key")

@@ -76,4 +76,7 @@ def _beyond(position: list[tuple[str, Any]], *, newer: bool) -> Q:
     lookup = "gt" if newer else "lt"
     name, value = position[0]
     beyond = Q(**{f"{name}__{lookup}": value})
-    return beyond if len(position) == 1 else beyond | Q(**{name: value}) & _beyond(position[1:], newer=newer)
+    if len(position) == 1:
+        return beyond
+    # The first condition says nothing new, but it is one that an index can begin at; no planner finds it in an OR.
+    return Q(**{f"{name}__{lookup}e": value}) & (beyond | Q(**{name: value}) & _beyond(position[1:], newer=newer))

@@ -26,6 +26,8 @@ from convsessions.exceptions import (
     InvalidInput,
     KeyTaken,
     RemoteReadFailed,
+    SessionChanged,
+    SessionDeleted,
     SessionNotFound,
     WriteNotFound,
 )
@@ -41,6 +43,8 @@ BY_EXCEPTION: dict[type[Exception], tuple[int, str]] = {
     KeyTaken: (409, "key_taken"),
     ConversationTaken: (409, "conversation_taken"),
     EvidenceChanged: (409, "evidence_changed"),
+    SessionDeleted: (409, "session_deleted"),
+    SessionChanged: (412, "precondition_failed"),
     IllegalMove: (409, "illegal_move"),
 }
 

@@ -6,11 +6,22 @@ import uuid
 from typing import Any
 
 from django.db import router
-from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery, TextChoices
 from django.db.models.functions import Coalesce
 
 from convsessions.models import ConversationSession, Reconciliation, WriteChunk, WriteIntent
 from convsessions.states import WriteState
+
+
+class SessionState(TextChoices):
+    """What a session is doing, as far as its writes tell."""
+
+    IDLE = "idle"
+    """Every write is settled."""
+    BUSY = "busy"
+    """Writes are open."""
+    BLOCKED = "blocked"
+    """An ambiguous write waits for an operator, and what was recorded after it waits behind it."""
 
 
 def alias() -> str:
@@ -19,10 +30,29 @@ def alias() -> str:
 
 
 def sessions() -> QuerySet[Any]:
-    """Sessions, each with `open_writes`: how many of its writes are not settled."""
-    still_open = WriteIntent.objects.open().filter(session=OuterRef("pk")).order_by()
-    counted = still_open.values("session").annotate(number=Count("pk")).values("number")
-    return ConversationSession.objects.using(alias()).annotate(open_writes=Coalesce(Subquery(counted), 0))
+    """Sessions, each with the numbers of its `open_writes`, of the `ambiguous_writes` and `urgent_writes` of them."""
+    return ConversationSession.objects.using(alias()).annotate(
+        open_writes=_number_of_open(),
+        ambiguous_writes=_number_of_open(state=WriteState.AMBIGUOUS),
+        urgent_writes=_number_of_open(needs_attention=True),
+    )
+
+
+def _number_of_open(**restriction: Any) -> Coalesce:
+    still_open = WriteIntent.objects.open().filter(session=OuterRef("pk"), **restriction).order_by()
+    return Coalesce(Subquery(still_open.values("session").annotate(number=Count("pk")).values("number")), 0)
+
+
+def in_states(states: list[str]) -> Q:
+    """The condition for sessions in one of these states."""
+    journal = WriteIntent.objects.using(alias()).order_by()
+    is_open = Q(pk__in=journal.open().values("session"))
+    is_blocked = Q(pk__in=journal.needing_attention().filter(state=WriteState.AMBIGUOUS).values("session"))
+    of_state = {SessionState.IDLE: ~is_open, SessionState.BUSY: is_open & ~is_blocked, SessionState.BLOCKED: is_blocked}
+    condition = Q(pk__in=[])
+    for state in states:
+        condition |= of_state[SessionState(state)]
+    return condition
 
 
 def writes() -> QuerySet[WriteIntent]:

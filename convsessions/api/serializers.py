@@ -8,19 +8,33 @@ from rest_framework import serializers
 
 from convsessions.models import ConversationSession, Reconciliation, WriteChunk, WriteIntent
 
+from .rows import SessionState
+
 
 class SessionSerializer(serializers.ModelSerializer[ConversationSession]):
+    """A session of `rows.sessions`."""
+
     owner = serializers.CharField(source="owner_id", allow_null=True, read_only=True)
     metadata = serializers.JSONField(read_only=True)
-    open_writes = serializers.IntegerField(read_only=True, default=0)
+    state = serializers.SerializerMethodField()
+    open_writes = serializers.IntegerField(read_only=True)
+    needs_attention = serializers.SerializerMethodField()
 
     class Meta:
         model = ConversationSession
         fields = (
-            "id", "owner", "key", "conversation_id", "generation", "metadata", "open_writes",
-            "created_at", "updated_at",
+            "id", "owner", "key", "conversation_id", "generation", "metadata", "state", "open_writes",
+            "needs_attention", "created_at", "updated_at", "deleted_at",
         )  # fmt: skip
         read_only_fields = fields
+
+    def get_state(self, session: Any) -> str:
+        if session.ambiguous_writes:
+            return SessionState.BLOCKED.value
+        return SessionState.BUSY.value if session.open_writes else SessionState.IDLE.value
+
+    def get_needs_attention(self, session: Any) -> bool:
+        return bool(session.urgent_writes)
 
 
 class ChunkSerializer(serializers.ModelSerializer[WriteChunk]):
@@ -51,25 +65,35 @@ class WriteSummarySerializer(serializers.ModelSerializer[WriteIntent]):
     """A write in a list: nothing that takes a query a row."""
 
     session = serializers.UUIDField(source="session_id", read_only=True)
+    author = serializers.CharField(source="author_id", allow_null=True, read_only=True)
+    needs_attention = serializers.SerializerMethodField()
 
     class Meta:
         model = WriteIntent
         fields: tuple[str, ...] = (
-            "id", "session", "sequence", "kind", "state", "items_total", "items_saved", "hold_code", "next_attempt_at",
-            "error_code", "error_param", "created_at", "started_at", "settled_at",
+            "id", "session", "sequence", "kind", "state", "author", "idempotency_key", "items_total", "items_saved",
+            "needs_attention", "hold_code", "next_attempt_at", "failures", "error_code", "error_param",
+            "cancel_cause", "resolution", "created_at", "started_at", "settled_at",
         )  # fmt: skip
         read_only_fields = fields
+
+    def get_needs_attention(self, write: WriteIntent) -> bool:
+        return bool(write.needs_attention)
 
 
 class WriteSerializer(WriteSummarySerializer):
     """A write with its progress; the item that it popped only where the context says `content`."""
 
+    metadata = serializers.JSONField(read_only=True)
     popped = serializers.SerializerMethodField()
     chunks = ChunkSerializer(many=True, read_only=True)
     reconciliations = ReconciliationSerializer(many=True, read_only=True)
 
     class Meta(WriteSummarySerializer.Meta):
-        fields = (*WriteSummarySerializer.Meta.fields, "popped", "chunks", "reconciliations")
+        fields = (
+            *WriteSummarySerializer.Meta.fields,
+            "target_id", "metadata", "popped", "chunks", "reconciliations",
+        )  # fmt: skip
         read_only_fields = fields
 
     def get_popped(self, write: WriteIntent) -> Any:

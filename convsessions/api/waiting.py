@@ -25,7 +25,7 @@ POLL_SECONDS = 1
 _WAIT = re.compile(r"""\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;.*)?""", re.IGNORECASE)
 
 
-def preferred_wait(request: Request) -> int | None:
+def preferredwait(request: Request) -> int | None:
     """The seconds of ``Prefer: wait=N``; the first counts, what cannot be understood is ignored (RFC 7240 §2)."""
     for preference in request.headers.get("Prefer", "").split(","):
         found = _WAIT.fullmatch(preference)
@@ -40,7 +40,7 @@ def answer(request: Request, write: WriteIntent, access: SessionAccess, *, repla
     Must be called after the write is committed. Inside somebody else's transaction it is not committed, so waiting
     would be in vain and would hold locks: then it answers at once, and says so by leaving out `Preference-Applied`.
     """
-    headers = _wait(request, write)
+    headers = wait(request, write)
     shown = rows.progress(write.pk)
     headers["Location"] = link(request, "write", write_id=shown.pk)
     if not shown.settled:
@@ -52,7 +52,7 @@ def answer(request: Request, write: WriteIntent, access: SessionAccess, *, repla
 
 def progress(request: Request, write: WriteIntent, access: SessionAccess) -> Response:
     """The write for somebody who asks how far it is: 200 whatever its state, after the wait that the client prefers."""
-    headers = _wait(request, write)
+    headers = wait(request, write)
     shown = rows.progress(write.pk)
     if not shown.settled:
         headers["Retry-After"] = str(POLL_SECONDS)
@@ -65,8 +65,8 @@ def represent(write: WriteIntent, access: SessionAccess) -> Any:
     return WriteSerializer(write, context=context).data
 
 
-def _wait(request: Request, write: WriteIntent) -> dict[str, str]:
-    asked = preferred_wait(request)
+def wait(request: Request, write: WriteIntent) -> dict[str, str]:
+    asked = preferredwait(request)
     if asked is None or _in_transaction():
         return {}
     seconds = min(asked, conf.WAIT_MAX)

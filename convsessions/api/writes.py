@@ -9,25 +9,20 @@ from rest_framework.response import Response
 
 from convsessions import operations
 from convsessions.exceptions import InvalidInput
-from convsessions.states import WriteKind, WriteState
 
-from . import rows
+from . import filters, rows
 from .access import Act
 from .endpoint import Endpoint
 from .pagination import KeysetPage
-from .parsing import fields_of, one_of
+from .parsing import fields_of
 from .serializers import WriteSummarySerializer
 from .waiting import answer, progress
 
 
 class SessionWrites(Endpoint):
     def get(self, request: Request, session_id: str, **host: Any) -> Response:
-        """The writes of a session, newest first. `state`, `kind`: only these; both may be repeated."""
-        found = rows.writes().filter(session=self.session(session_id))
-        states = one_of(request, "state", WriteState.values)
-        kinds = one_of(request, "kind", WriteKind.values)
-        found = found.filter(state__in=states) if states else found
-        found = found.filter(kind__in=kinds) if kinds else found
+        """The writes of a session, newest first."""
+        found = filters.writes(request, rows.writes().filter(session=self.session(session_id)))
         return KeysetPage(request, found, "sequence").response(WriteSummarySerializer)
 
 
@@ -41,7 +36,7 @@ class Cancel(Endpoint):
         """Drop what of a write was not sent; what is in flight is settled first."""
         write = self.write(write_id, Act.CANCEL)
         fields_of(request)
-        return answer(request, operations.cancel_write(write.pk), self.access)
+        return answer(request, operations.cancel_write(write.pk, actor=self.access.author), self.access)
 
 
 class Reconcile(Endpoint):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import uuid
 from collections.abc import Callable
@@ -90,10 +91,13 @@ def read(session: ConversationSession, request: Callable[[float], RemoteCall]) -
     return perform(request(clock.now() + conf.REQUEST_TIMEOUT), _client_of(session))
 
 
-def read_all(session: ConversationSession, reading: Callable[[Deadline], Requests]) -> History:
-    """Perform a reading of several requests, each with a deadline of its own."""
+def read_all(
+    session: ConversationSession, reading: Callable[[Deadline], Requests], *, seconds: float = math.inf
+) -> History:
+    """Perform a reading of several requests, each with a deadline of its own, and all within `seconds`."""
     client = _client_of(session)
-    requests = reading(lambda: clock.now() + conf.REQUEST_TIMEOUT)
+    ends = clock.now() + seconds
+    requests = reading(lambda: min(clock.now() + conf.REQUEST_TIMEOUT, ends))
     outcome: Outcome | None = None
     while True:
         try:

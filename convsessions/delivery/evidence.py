@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from convsessions.conf import conf
 from convsessions.journal.turn import remote_ids_of
 from convsessions.models import ConversationSession, WriteChunk, WriteIntent
 from convsessions.reconcile.matching import Item
@@ -37,8 +38,13 @@ def rivals_of(chunk: WriteChunk, session: ConversationSession, *, using: str) ->
     return [rival.items for rival in rivals.exclude(pk=chunk.pk)]
 
 
+def chunks_to_verify(write: WriteIntent) -> QuerySet[WriteChunk]:
+    """The chunks of a write of which a copy may stand in the remote history without anybody having said so."""
+    return write.chunks.all() if conf.VERIFY_WRITES else write.chunks.filter(resent=True)
+
+
 def copies_question(write: WriteIntent) -> tuple[str, Originals]:
-    """Where to look for late copies of a write's chunks that were sent again: the anchor, and items with their ids."""
-    resent = list(write.chunks.filter(resent=True))
-    anchor = (resent[0].anchor or "") if resent else ""
-    return anchor, [(chunk.items, chunk.remote_ids) for chunk in resent]
+    """Where to look for copies of a write's chunks, from the first one on: the anchor, and items with their ids."""
+    chunks = list(chunks_to_verify(write))
+    anchor = (chunks[0].anchor or "") if chunks else ""
+    return anchor, [(chunk.items, chunk.remote_ids) for chunk in chunks]

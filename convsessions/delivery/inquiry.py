@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from convsessions.exceptions import IllegalMove, WriteNotFound
+from convsessions.exceptions import IllegalMove, RemoteReadFailed, WriteNotFound
 from convsessions.items import codec
 from convsessions.journal.locking import alias
 from convsessions.journal.resolving import possible
@@ -14,10 +14,13 @@ from convsessions.models import WriteIntent
 from convsessions.reconcile.engine import Question, find_copies, judge
 from convsessions.reconcile.matching import Finding
 from convsessions.reconcile.reading import History, read_history
-from convsessions.states import Resolution, WriteState
+from convsessions.states import Resolution, Verdict, WriteState
 
 from . import drivers
 from .evidence import bound_ids, copies_question, rivals_of
+
+INSPECTION_SECONDS = 10.0
+"""A person is waiting: seconds for the whole read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +44,32 @@ def inspect_write(write_id: uuid.UUID) -> Inspection:
     Raises WriteNotFound, IllegalMove when the write is not ambiguous, RemoteReadFailed; RuntimeError inside a
     transaction.
     """
+    write = _ambiguous(write_id)
+    seen = _newest(write)  # before the read: what is recorded meanwhile makes the inspection stale
+    finding = _look(write)
+    evidence = finding.evidence()
+    return Inspection(finding.verdict.value, evidence, possible(write, finding.verdict, evidence), seen)
+
+
+def unreadable(write_id: uuid.UUID, error: RemoteReadFailed) -> Inspection:
+    """What can be done about an ambiguous write while its history cannot be read. Raises as `inspect_write`."""
+    write = _ambiguous(write_id)
+    evidence = {"code": error.code, "status": error.status}
+    return Inspection(Verdict.UNDECIDED.value, evidence, [Resolution.RECHECK, Resolution.ABANDON], _newest(write))
+
+
+def _ambiguous(write_id: uuid.UUID) -> WriteIntent:
     write = WriteIntent.objects.using(alias()).select_related("session").filter(pk=write_id).first()
     if write is None:
         raise WriteNotFound(f"no write {write_id}")
     if write.state != WriteState.AMBIGUOUS:
         raise IllegalMove(f"write {write.pk} is {write.state}; only an ambiguous write can be resolved")
-    seen = write.reconciliations.order_by("-pk").values_list("pk", flat=True).first() or 0
-    finding = _look(write)
-    evidence = finding.evidence()
-    return Inspection(finding.verdict.value, evidence, possible(write, finding.verdict, evidence), seen)
+    return write
+
+
+def _newest(write: WriteIntent) -> int:
+    """The id of the newest `Reconciliation`, 0 for none."""
+    return write.reconciliations.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
 def _look(write: WriteIntent) -> Finding:
@@ -72,7 +92,9 @@ def _look(write: WriteIntent) -> Finding:
 def _read(write: WriteIntent, anchor: str) -> History:
     conversation_id = write.session.conversation_id or ""
     history = drivers.read_all(
-        write.session, lambda next_deadline: read_history(conversation_id, anchor, next_deadline)
+        write.session,
+        lambda next_deadline: read_history(conversation_id, anchor, next_deadline),
+        seconds=INSPECTION_SECONDS,
     )
     if history.problem is not None:
         raise drivers.read_failed(history.problem)

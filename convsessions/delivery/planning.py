@@ -19,10 +19,11 @@ from convsessions.remote.calls import (
     DeleteItem,
     ListItems,
     RemoteCall,
+    UpdateConversation,
 )
 from convsessions.states import CancelCause, Resolution, WriteKind, WriteState
 
-from .evidence import bound_ids, copies_question, rivals_of
+from .evidence import bound_ids, chunks_to_verify, copies_question, rivals_of
 from .steps import LookForCopies, ReadNewest, ReadTail, Reconcile, Send, Shift, Step, Wait
 
 
@@ -78,7 +79,7 @@ def _plan_end(turn: Turn, write: WriteIntent) -> Step | None:
     """Every chunk is settled."""
     if write.resolution == Resolution.ROLLBACK:
         turn.cancel(write)
-    elif write.cancel_cause != CancelCause.CLEAR and write.chunks.filter(resent=True).exists():
+    elif write.cancel_cause != CancelCause.CLEAR and chunks_to_verify(write).exists():
         return _look_for_copies(turn, write)
     else:
         turn.write_saved(write)
@@ -122,7 +123,29 @@ def _plan_clear(turn: Turn, write: WriteIntent) -> Step | None:
     )
 
 
-_PLANS = {WriteKind.APPEND: _plan_append, WriteKind.POP: _plan_pop, WriteKind.CLEAR: _plan_clear}
+def _plan_metadata(turn: Turn, write: WriteIntent) -> Step | None:
+    if write.cancel_cause:
+        turn.note_interrupted(write)
+        # What may have been applied already can be undone by a clear only, which takes the conversation with it.
+        if write.cancel_cause == CancelCause.CLEAR or not turn.may_be_applied(write):
+            turn.cancel(write)
+            return None
+    if turn.session.conversation_id is None:
+        turn.metadata_set(write)
+        turn.write_saved(write)
+        return None
+    call = UpdateConversation(
+        conversation_id=turn.session.conversation_id, metadata=write.metadata, not_after=turn.not_after
+    )
+    return _send(turn, write, call)
+
+
+_PLANS = {
+    WriteKind.APPEND: _plan_append,
+    WriteKind.POP: _plan_pop,
+    WriteKind.CLEAR: _plan_clear,
+    WriteKind.METADATA: _plan_metadata,
+}
 
 
 def _delete_item(turn: Turn, item_id: str) -> DeleteItem:

@@ -34,7 +34,7 @@ def settle_request(turn: Turn, step: Send, outcome: Outcome) -> None:
     elif outcome.kind is OutcomeKind.NOT_APPLIED:
         _wait_or_refuse(turn, write, None, outcome)
     elif outcome.kind is OutcomeKind.UNKNOWN:
-        _try_removal_again(turn, write, step, outcome)
+        _try_again(turn, write, step, outcome)
     else:
         _settle_applied(turn, write, step, outcome)
 
@@ -73,12 +73,14 @@ def _settle_applied(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome
     else:
         if operation is Operation.DELETE_CONVERSATION:
             turn.session_cleared()
+        elif operation is Operation.UPDATE_CONVERSATION:
+            turn.metadata_set(write)
         turn.write_saved(write)
 
 
-def _try_removal_again(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome) -> None:
-    # Deleting one id twice is harmless, and of a conversation that was created unnoticed an empty orphan remains,
-    # which the attempt's row records.
+def _try_again(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome) -> None:
+    # Deleting one id or setting the same metadata twice is harmless, and of a conversation that was created unnoticed
+    # an empty orphan remains, which the attempt's row records.
     created = step.call.operation is Operation.CREATE_CONVERSATION
     hold = HoldCode.UNREACHABLE if created else HoldCode.UNCONFIRMED
     turn.hold(write, hold, backoff(write), error_code=outcome.code)

@@ -1,4 +1,4 @@
-"""What authors do: record sessions and writes, and ask for a cancellation.
+"""What authors do: record writes, and ask for a cancellation.
 
 Every function joins the caller's transaction, or opens one of its own where there is none; what it records counts
 once that transaction commits, and the doorbell rings only then.
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from django.db import IntegrityError, connections, transaction
+from django.db import connections, transaction
+from django.db.models import F
 
 from convsessions import enqueue
-from convsessions.exceptions import ConversationTaken, IdempotencyConflict, IllegalMove, KeyTaken, WriteNotFound
+from convsessions.exceptions import IdempotencyConflict, IllegalMove, SessionChanged, SessionDeleted, WriteNotFound
 from convsessions.items import codec
 from convsessions.items.chunking import Chunk
 from convsessions.models import ConversationSession, WriteChunk, WriteIntent
@@ -29,32 +30,6 @@ BATCH_ROWS = 100
 """Rows an INSERT, below SQLite's limit of parameters."""
 
 
-def create_session(
-    *,
-    owner: Any = None,
-    key: str | None = None,
-    metadata: Mapping[str, str] | None = None,
-    conversation_id: str | None = None,
-) -> ConversationSession:
-    """Record a session. Raises KeyTaken, ConversationTaken."""
-    using = alias()
-    digest = None if key is None else ConversationSession.digest_of_key(owner and owner.pk, key)
-    session = ConversationSession(
-        owner=owner, key=key, key_digest=digest, metadata=dict(metadata or {}), conversation_id=conversation_id
-    )
-    try:
-        with transaction.atomic(using=using):
-            session.save(force_insert=True, using=using)
-    except IntegrityError:
-        rows = ConversationSession.objects.using(using)
-        if digest is not None and rows.filter(key_digest=digest).exists():
-            raise KeyTaken("this owner has a session with this key") from None
-        if conversation_id is not None and rows.filter(conversation_id=conversation_id).exists():
-            raise ConversationTaken("another session stands for this conversation") from None
-        raise
-    return session
-
-
 def record_append(
     session_id: uuid.UUID,
     chunks: Iterable[Chunk],
@@ -63,15 +38,19 @@ def record_append(
     body_digest: str,
     author: Any = None,
     idempotency_key: str | None = None,
+    if_version: int | None = None,
 ) -> tuple[WriteIntent, bool]:
-    """Record an append; returns the write and whether it is new. Raises SessionNotFound, IdempotencyConflict.
+    """Record an append; returns the write and whether it is new.
 
+    Raises SessionNotFound, IdempotencyConflict, SessionDeleted, SessionChanged (the session is not in `if_version`).
     An append of nothing is saved at once, since nothing has to be sent. The chunks are drawn and stored in batches.
     """
     new = WriteIntent(kind=WriteKind.APPEND, items_total=items_total, body_digest=body_digest, author=author)
     using = alias()
     with transaction.atomic(using=using):
-        write, is_new = _record(session_id, new, idempotency_key, using=using, nothing_to_do=items_total == 0)
+        write, is_new = record(
+            session_id, new, idempotency_key, using=using, nothing_to_do=items_total == 0, if_version=if_version
+        )
         if is_new:
             for batch in _batches(chunks):
                 rows = [
@@ -83,43 +62,50 @@ def record_append(
 
 
 def record_pop(
-    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None
+    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, if_version: int | None = None
 ) -> tuple[WriteIntent, bool]:
     """Record the removal of the newest item; contract as `record_append`."""
     new = WriteIntent(kind=WriteKind.POP, body_digest=codec.digest("pop"), author=author)
     using = alias()
     with transaction.atomic(using=using):
-        return _record(session_id, new, idempotency_key, using=using)
+        return record(session_id, new, idempotency_key, using=using, if_version=if_version)
 
 
 def record_clear(
-    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None
+    session_id: uuid.UUID,
+    *,
+    author: Any = None,
+    idempotency_key: str | None = None,
+    if_version: int | None = None,
+    body: str = "clear",
 ) -> tuple[WriteIntent, bool]:
     """Record a clear, which supersedes everything queued before it; contract as `record_append`.
 
     Writes that have nothing in flight are cancelled here. One whose request is in flight is marked, and its worker
-    settles that request first.
+    settles that request first. `body`: what the idempotency key stands for.
     """
-    new = WriteIntent(kind=WriteKind.CLEAR, body_digest=codec.digest("clear"), author=author)
+    new = WriteIntent(kind=WriteKind.CLEAR, body_digest=codec.digest(body), author=author)
     using = alias()
     with transaction.atomic(using=using):
-        write, is_new = _record(session_id, new, idempotency_key, using=using)
+        write, is_new = record(session_id, new, idempotency_key, using=using, if_version=if_version)
         if is_new:
             _supersede(write, using=using)
     return write, is_new
 
 
-def request_cancel(write_id: uuid.UUID, *, cause: CancelCause) -> WriteIntent:
+def request_cancel(write_id: uuid.UUID, *, actor: Any = None) -> WriteIntent:
     """Cancel a write of which nothing is in flight, or have its worker cancel the rest.
 
-    Raises WriteNotFound, IllegalMove.
+    `actor`: who asks for it, None for the author. Raises WriteNotFound, IllegalMove, SessionDeleted.
     """
     using = alias()
     with transaction.atomic(using=using):
         write, now = lock_write(write_id, using=using)
         if write.state == WriteState.AMBIGUOUS or write.settled:
             raise IllegalMove(f"write {write.pk} is {write.state} and cannot be cancelled by its author")
-        write.cancel_cause = cause
+        write.cancel_cause = _cause_of(write, actor)
+        if write.session.deleted_at is not None and write.cancel_cause == CancelCause.AUTHOR:
+            raise SessionDeleted(f"session {write.session.pk} was deleted, and its conversation is to go with it")
         if write.state == WriteState.PENDING:
             write.move(WriteState.CANCELLED)
             write.settled_at = now
@@ -130,17 +116,48 @@ def request_cancel(write_id: uuid.UUID, *, cause: CancelCause) -> WriteIntent:
     return write
 
 
-def release_hold(write_id: uuid.UUID) -> WriteIntent:
-    """Have a held write tried again at once, after a person mended the cause. Raises WriteNotFound, IllegalMove."""
+def _cause_of(write: WriteIntent, actor: Any) -> CancelCause:
+    owners = {write.author_id, write.session.owner_id} - {None}
+    return CancelCause.AUTHOR if actor is None or actor.pk in owners else CancelCause.OPERATOR
+
+
+def retry(write_id: uuid.UUID) -> WriteIntent:
+    """Have a held or refused write tried again, after a person mended the cause.
+
+    Raises WriteNotFound, IllegalMove, SessionDeleted.
+
+    A refused write goes to the end of the queue: writes that were recorded after it have been applied meanwhile.
+    """
     using = alias()
     with transaction.atomic(using=using):
         write, now = lock_write(write_id, using=using)
-        if write.settled or write.state == WriteState.AMBIGUOUS:
-            raise IllegalMove(f"write {write.pk} is {write.state}; only a waiting write can be tried again")
+        if write.state == WriteState.REFUSED:
+            _reopen(write, using=using)
+        elif write.settled or write.state == WriteState.AMBIGUOUS:
+            raise IllegalMove(f"write {write.pk} is {write.state}; only a waiting or refused write can be tried again")
         write.hold_code, write.next_attempt_at, write.failures = HoldCode.NONE, None, 0
         write.save(update_fields=["hold_code", "next_attempt_at", "failures"], using=using)
         make_due(write.session, now, using=using)
     return write
+
+
+def _reopen(write: WriteIntent, *, using: str) -> None:
+    check_writable(write.session)
+    if write.generation not in (None, write.session.generation):
+        raise IllegalMove(f"write {write.pk} was begun before the session was cleared and cannot be tried again")
+    write.move(WriteState.PENDING)
+    write.sequence, write.settled_at, write.error_code, write.error_param = (
+        write.session.last_sequence + 1,
+        None,
+        "",
+        "",
+    )
+    write.save(update_fields=["state", "sequence", "settled_at", "error_code", "error_param"], using=using)
+    for chunk in write.chunks.filter(state=WriteState.REFUSED):
+        chunk.move(WriteState.PENDING)
+        chunk.settled_at = None
+        chunk.save(update_fields=["state", "settled_at"], using=using)
+    ConversationSession.objects.using(using).filter(pk=write.session.pk).update(last_sequence=write.sequence)
 
 
 def lock_write(write_id: uuid.UUID, *, using: str) -> tuple[WriteIntent, dt.datetime]:
@@ -160,14 +177,16 @@ def lock_write(write_id: uuid.UUID, *, using: str) -> tuple[WriteIntent, dt.date
 
 
 def make_due(locked: ConversationSession, now: dt.datetime, *, using: str) -> None:
-    """Have somebody look at a locked session soon. Requires the caller's transaction.
+    """Have somebody look at a locked session soon, of which a write has changed. Requires the caller's transaction.
 
     The holder of a live lease looks for more work under the lock before it gives the lease back, so it needs no
     doorbell; should it be dead, the sweep comes when the lease ends.
     """
+    row = ConversationSession.objects.using(using).filter(pk=locked.pk)
     if locked.lease_expires_at is not None and locked.lease_expires_at > now:
+        row.update(version=F("version") + 1, updated_at=now)
         return
-    ConversationSession.objects.using(using).filter(pk=locked.pk).update(wake_at=now)
+    row.update(version=F("version") + 1, updated_at=now, wake_at=now)
     enqueue.wake(locked.pk, using=using)
 
 
@@ -190,9 +209,27 @@ def postpone_wake(session_id: uuid.UUID, *, seen: dt.datetime | None, until: dt.
         return True
 
 
-def _record(
-    session_id: uuid.UUID, new: WriteIntent, idempotency_key: str | None, *, using: str, nothing_to_do: bool = False
+def check_writable(locked: ConversationSession, if_version: int | None = None) -> None:
+    """Raise SessionDeleted, or SessionChanged if the locked session is not in `if_version` (None: in any)."""
+    if locked.deleted_at is not None:
+        raise SessionDeleted(f"session {locked.pk} was deleted")
+    if if_version is not None and locked.version != if_version:
+        raise SessionChanged(f"session {locked.pk} has changed since")
+
+
+def record(
+    session_id: uuid.UUID,
+    new: WriteIntent,
+    idempotency_key: str | None,
+    *,
+    using: str,
+    nothing_to_do: bool = False,
+    if_version: int | None = None,
 ) -> tuple[WriteIntent, bool]:
+    """Record `new` as the last write of its session, unless one was recorded with the same idempotency key before.
+
+    `nothing_to_do`: it is saved at once. Requires the caller's transaction on `using`; contract as `record_append`.
+    """
     locked, now = lock_session(session_id, using=using)
     new.session, new.idempotency_key = locked, idempotency_key
     if idempotency_key is not None:
@@ -200,11 +237,13 @@ def _record(
         replayed = _replayed(new, using=using)
         if replayed is not None:
             return replayed, False
+    check_writable(locked, if_version)
     new.sequence = locked.last_sequence + 1
     if nothing_to_do:
         new.state, new.settled_at = WriteState.SAVED, now
     new.save(force_insert=True, using=using)
-    ConversationSession.objects.using(using).filter(pk=locked.pk).update(last_sequence=new.sequence, updated_at=now)
+    row = ConversationSession.objects.using(using).filter(pk=locked.pk)
+    row.update(last_sequence=new.sequence, version=F("version") + 1, updated_at=now)
     if not nothing_to_do:
         make_due(locked, now, using=using)
     return new, True

@@ -7,13 +7,14 @@ from typing import Any
 
 from django.db import transaction
 
+from convsessions import signals
 from convsessions.exceptions import EvidenceChanged, IllegalMove, InvalidInput
 from convsessions.models import Reconciliation, WriteChunk, WriteIntent
 from convsessions.states import CancelCause, Resolution, Verdict, WriteState
 
 from .locking import alias
 from .recording import lock_write, make_due
-from .turn import chunk_bound, drop_chunks
+from .turn import announce, chunk_bound, drop_chunks
 
 _CHANGED = (
     "state",
@@ -63,7 +64,9 @@ def resolve(
             actor=actor,
             reason=reason,
         ).save(force_insert=True, using=using)
-        write.resolution, write.error_code = resolution, ""
+        write.error_code = ""
+        if resolution is not Resolution.RECHECK or not write.doomed_ids:
+            write.resolution, write.doomed_ids = resolution, []  # else: the deletions that failed are tried again
         _RESOLVE[resolution](write, chunk, finding, now, using)
         write.save(update_fields=_CHANGED, using=using)
         # A resolution may have moved the end of the history: the next chunk looks for it anew.
@@ -89,13 +92,22 @@ def possible(write: WriteIntent, verdict: str, finding: dict[str, Any]) -> list[
 
 
 def _accept(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
-    write.move(WriteState.SENDING)
     if chunk is None:
-        # The copies stay, as the operator decided: without the mark they are not looked for again.
-        write.chunks.update(resent=False)
+        _accept_copies(write, now, using)
         return
+    write.move(WriteState.SENDING)
     runs = finding.get("runs") or []
     chunk_bound(write, chunk, runs[0] if runs else finding.get("parts") or [], now, using)
+
+
+def _accept_copies(write: WriteIntent, now: Any, using: str) -> None:
+    """Every chunk that was sent is saved, and further copies stay, as the operator decided."""
+    if write.items_saved < write.items_total:
+        write.move(WriteState.SENDING)
+        return
+    write.move(WriteState.SAVED)
+    write.settled_at = now
+    announce(signals.write_saved, write, using=using)
 
 
 def _remove_duplicates(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet
 from django.dispatch import Signal
 
 from convsessions import enqueue, signals
@@ -27,6 +27,7 @@ from convsessions.states import (
     OutcomeKind,
     Resolution,
     Verdict,
+    WriteKind,
     WriteState,
 )
 
@@ -98,6 +99,10 @@ class Turn:
             outcome=OutcomeKind.UNKNOWN, code=INTERRUPTED, finished_at=self.now
         )
 
+    def may_be_applied(self, write: WriteIntent) -> bool:
+        """Whether a request of `write` was applied for all that is known."""
+        return write.requests.using(self.using).exclude(outcome=OutcomeKind.NOT_APPLIED).exists()
+
     def _start(self, write: WriteIntent) -> None:
         if write.state == WriteState.PENDING:
             write.move(WriteState.SENDING)
@@ -150,8 +155,8 @@ class Turn:
             chunk.move(WriteState.REFUSED)
             chunk.settled_at = self.now
             chunk.save(update_fields=["state", "settled_at"], using=self.using)
+        # The chunks after it stay pending: an operator's retry sends them, and nothing else does.
         write.error_code, write.error_param = code, param
-        drop_chunks(write.chunks.all(), self.now)
         self._settle(write, WriteState.REFUSED, signals.write_refused)
 
     def ambiguous(
@@ -168,7 +173,7 @@ class Turn:
         write.move(WriteState.AMBIGUOUS)
         write.error_code, write.hold_code, write.next_attempt_at = verdict.value, HoldCode.NONE, None
         write.save(update_fields=["state", "error_code", "hold_code", "next_attempt_at"], using=self.using)
-        self._announce(signals.write_ambiguous, write)
+        announce(signals.write_ambiguous, write, using=self.using)
 
     def cancel(self, write: WriteIntent) -> None:
         """Drop what of the write was not applied, for the cause that was recorded with the request to cancel."""
@@ -202,11 +207,7 @@ class Turn:
         ]
         write.save(update_fields=fields, using=self.using)
         if signal is not None:
-            self._announce(signal, write)
-
-    def _announce(self, signal: Signal, write: WriteIntent) -> None:
-        send = functools.partial(signal.send_robust, sender=WriteIntent, write_id=write.pk, session_id=self.session.pk)
-        transaction.on_commit(send, using=self.using)
+            announce(signal, write, using=self.using)
 
     # -- removals ------------------------------------------------------------------------------------------------
 
@@ -230,6 +231,11 @@ class Turn:
 
     # -- the session ---------------------------------------------------------------------------------------------
 
+    def metadata_set(self, write: WriteIntent) -> None:
+        """The session's metadata is what `write` sets, in the remote conversation too if there is one."""
+        self.session.metadata = write.metadata
+        ConversationSession.objects.using(self.using).filter(pk=self.session.pk).update(metadata=write.metadata)
+
     def conversation_created(self, conversation_id: str) -> None:
         """The session has a remote conversation now, known to be empty."""
         self.session.conversation_id, self.session.tail_anchor = conversation_id, ""
@@ -242,6 +248,7 @@ class Turn:
         """The session has no remote conversation any more; what was begun before can never land in the next one."""
         self.session.conversation_id, self.session.tail_anchor = None, None
         self.session.generation += 1
+        self._inherit_metadata()
         send = functools.partial(
             signals.session_cleared.send_robust,
             sender=ConversationSession,
@@ -249,6 +256,14 @@ class Turn:
             generation=self.session.generation,
         )
         transaction.on_commit(send, using=self.using)
+
+    def _inherit_metadata(self) -> None:
+        """The next conversation gets the metadata that a change superseded by the clear was to set."""
+        changes = WriteIntent.objects.using(self.using).filter(session_id=self.session.pk, kind=WriteKind.METADATA)
+        superseded = Q(state=WriteState.CANCELLED, cancel_cause=CancelCause.CLEAR)
+        newest = changes.filter(superseded | Q(state=WriteState.SAVED)).order_by("-sequence").first()
+        if newest is not None and newest.state == WriteState.CANCELLED:
+            self.metadata_set(newest)
 
     def release(self, wake_at: dt.datetime | None, *, ring: bool = False) -> None:
         """Give the lease back; the sweep looks again at `wake_at` (None: there is nothing to do); `ring`: at once."""
@@ -274,11 +289,18 @@ class Turn:
                 lease_token=session.lease_token,
                 lease_expires_at=session.lease_expires_at,
                 wake_at=session.wake_at,
+                version=F("version") + 1,
                 updated_at=self.now,
             )
         )
         if not changed:
             raise LeaseLost(f"session {session.pk} was taken over")
+
+
+def announce(signal: Signal, write: WriteIntent, *, using: str) -> None:
+    """Send a signal about `write` after the commit of the caller's transaction."""
+    send = functools.partial(signal.send_robust, sender=WriteIntent, write_id=write.pk, session_id=write.session_id)
+    transaction.on_commit(send, using=using)
 
 
 def chunk_bound(write: WriteIntent, chunk: WriteChunk, ids: Sequence[str], now: dt.datetime, using: str) -> None:

@@ -36,6 +36,11 @@ class ConversationSession(models.Model):
     # Unique per owner, exactly: collations that fold case or drop trailing blanks would make two keys one, and a NULL
     # owner would make no key unique. It outlives the owner's account.
     key_digest = models.CharField(max_length=64, null=True, unique=True, editable=False)
+    # Of the key alone, to find it exactly under any collation and whoever owns it.
+    key_hash = models.CharField(max_length=64, null=True, editable=False)
+    # Of the owner and the idempotency key with which the session was created, and of what was asked for then.
+    creation_digest = models.CharField(max_length=64, null=True, unique=True, editable=False)
+    body_digest = models.CharField(max_length=64, blank=True, editable=False)
 
     conversation_id = models.CharField(_("conversation"), max_length=128, null=True, blank=True, unique=True)
     generation = models.PositiveIntegerField(_("generation"), default=0, help_text=_("how often it was cleared"))
@@ -53,9 +58,13 @@ class ConversationSession(models.Model):
         null=True, editable=False, help_text=_("when the sweep should look at it; NULL: there is nothing to do")
     )
     last_sequence = models.PositiveBigIntegerField(default=0, editable=False)
+    version = models.PositiveBigIntegerField(
+        default=0, editable=False, help_text=_("counts every change of the session, and of its writes")
+    )
 
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("last activity"), auto_now=True)
+    deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True, editable=False)
 
     objects = SessionQuerySet.as_manager()
 
@@ -64,7 +73,10 @@ class ConversationSession(models.Model):
         verbose_name_plural = _("sessions")
         indexes = (
             models.Index(fields=["wake_at"], name="convsessions_wake"),
-            models.Index(fields=["owner", "-created_at"], name="convsessions_owner_created"),
+            models.Index(fields=["owner", "-created_at", "-id"], name="convsessions_owner_created"),
+            models.Index(fields=["-updated_at"], name="convsessions_activity"),
+            models.Index(fields=["-created_at", "-id"], name="convsessions_created"),
+            models.Index(fields=["key_hash"], name="convsessions_key"),
         )
         constraints = (
             # A lease without an expiry would never end.
@@ -77,6 +89,11 @@ class ConversationSession(models.Model):
 
     def __str__(self) -> str:
         return str(self.pk)
+
+    @staticmethod
+    def hash_of_key(key: str) -> str:
+        """What `key_hash` holds for this key."""
+        return codec.digest(key)
 
     @staticmethod
     def digest_of_key(owner_pk: object, key: str) -> str:

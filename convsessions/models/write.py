@@ -41,7 +41,10 @@ class WriteQuerySet(models.QuerySet["WriteIntent"]):
 
 
 class WriteIntent(models.Model):
-    """One append, pop or clear, recorded before the first byte is sent. Only the journal changes it."""
+    """One append, pop, clear or change of metadata, recorded before the first byte is sent.
+
+    Only the journal changes it.
+    """
 
     id = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(
@@ -90,6 +93,7 @@ class WriteIntent(models.Model):
         _("target"), max_length=128, blank=True, help_text=_("the remote id that a pop or a clear deletes")
     )
     popped = ExactJSONField(_("popped item"), null=True, blank=True)
+    metadata = ExactJSONField(_("metadata"), null=True, blank=True, help_text=_("what a change of metadata sets"))
     resolution = models.CharField(_("resolution"), max_length=choice_length(Resolution), choices=Resolution, blank=True)
     doomed_ids = ExactJSONField(
         default=list, blank=True, help_text=_("remote items that an operator's resolution still has to delete")

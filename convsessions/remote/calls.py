@@ -78,6 +78,21 @@ class RetrieveConversation(RemoteCall):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateConversation(RemoteCall):
+    """Replaces all metadata (recorded); doing it twice is harmless."""
+
+    operation: ClassVar[Operation] = Operation.UPDATE_CONVERSATION
+    method: ClassVar[str] = "POST"
+    changes_remote: ClassVar[bool] = True
+
+    metadata: Mapping[str, str] = field(repr=False)
+
+    @property
+    def body(self) -> bytes:
+        return codec.encode({"metadata": self.metadata}).encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteConversation(RemoteCall):
     operation: ClassVar[Operation] = Operation.DELETE_CONVERSATION
     method: ClassVar[str] = "DELETE"

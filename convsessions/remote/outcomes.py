@@ -16,7 +16,14 @@ from typing import Any, Final
 
 from convsessions.states import HoldCode, Operation, OutcomeKind
 
-from .calls import AppendItems, CreateConversation, ListItems, RemoteCall
+from .calls import (
+    AppendItems,
+    CreateConversation,
+    ListItems,
+    RemoteCall,
+    RetrieveConversation,
+    UpdateConversation,
+)
 
 
 class Then(enum.Enum):
@@ -202,7 +209,8 @@ def _shape_problem(call: RemoteCall, body: Any) -> str:
     """Why the body of a 2xx is not what `call` expects; empty if it is."""
     if not isinstance(body, dict):
         return "not_a_json_object"
-    if isinstance(call, CreateConversation) and not _is_id(body.get("id")):
+    is_conversation = isinstance(call, CreateConversation | RetrieveConversation | UpdateConversation)
+    if is_conversation and not _is_id(body.get("id")):
         return "no_conversation_id"
     if isinstance(call, AppendItems | ListItems):
         data = body.get("data")

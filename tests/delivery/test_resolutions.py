@@ -6,7 +6,7 @@ import openai
 import pytest
 
 from convsessions import operations
-from convsessions.exceptions import EvidenceChanged, IllegalMove, InvalidInput
+from convsessions.exceptions import EvidenceChanged, IllegalMove, InvalidInput, RemoteReadFailed
 from convsessions.states import CancelCause, Resolution, Verdict, WriteState
 from tests.histories import append, deliver_until_settled, messages, remote_texts, texts
 
@@ -166,3 +166,62 @@ def test_a_saved_item_that_is_gone_is_reported(sandbox, session):
     gone = sandbox.items(session.conversation_id)[3]["id"]
     delete_remotely(sandbox, session, gone)
     assert operations.verify_session(session.pk).missing == [gone]
+
+
+def test_abandoning_needs_no_readable_history(sandbox, session, duplicated):
+    sandbox.fault("read_error", operation="list_items", times=None)
+    operations.resolve_write(duplicated.pk, Resolution.ABANDON, reason="the conversation is beyond reach")
+    assert operations.get_write(duplicated.pk).state == WriteState.CANCELLED
+
+
+def test_other_resolutions_need_one(sandbox, session, duplicated):
+    sandbox.fault("read_error", operation="list_items", times=None)
+    with pytest.raises(RemoteReadFailed):
+        operations.resolve_write(duplicated.pk, Resolution.ACCEPT, reason="x")
+    assert operations.get_write(duplicated.pk).state == WriteState.AMBIGUOUS
+
+
+def test_accepting_after_a_refused_removal_deletes_nothing_more(sandbox, session, duplicated):
+    sandbox.fault("error_before", operation="delete_item", status=400)
+    write = resolve(duplicated, Resolution.REMOVE_DUPLICATES)
+    assert write.state == WriteState.AMBIGUOUS
+    write = resolve(write, Resolution.ACCEPT)
+
+    assert write.state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == [*EXPECTED[:20], *EXPECTED]
+
+
+def test_checking_again_after_a_refused_removal_tries_the_removal_again(sandbox, session, duplicated):
+    sandbox.fault("error_before", operation="delete_item", status=400)
+    write = resolve(duplicated, Resolution.REMOVE_DUPLICATES)
+    assert write.state == WriteState.AMBIGUOUS
+    write = resolve(write, Resolution.RECHECK)
+
+    assert write.state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == EXPECTED
+
+
+@pytest.fixture
+def refused(sandbox, session):
+    """45 items, refused at the second chunk; a later write was applied."""
+    write, later = append(session, 45), append(session, 1, prefix="later")
+    sandbox.fault("error_before", operation="append_items", skip=1, status=400)
+    assert deliver_until_settled(write).state == WriteState.REFUSED
+    assert deliver_until_settled(later).state == WriteState.SAVED
+    return write
+
+
+def test_a_refused_write_is_tried_again_after_later_ones(sandbox, session, refused):
+    operations.retry_write(refused.pk)
+    write = deliver_until_settled(refused)
+
+    assert (write.state, write.items_saved, write.sequence) == (WriteState.SAVED, 45, 3)
+    everything = texts(messages(45))
+    assert remote_texts(sandbox, session) == [*everything[:20], "later0", *everything[20:]]
+
+
+def test_a_refused_write_of_before_a_clear_cannot_be_tried_again(sandbox, session, refused):
+    operations.clear_session(session.pk)
+    operations.deliver(session.pk)
+    with pytest.raises(IllegalMove):
+        operations.retry_write(refused.pk)

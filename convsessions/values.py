@@ -1,0 +1,45 @@
+"""Checks of the small values that callers give: keys, ids, metadata. Items have `convsessions.items`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .exceptions import InvalidInput
+
+MAX_KEY = 255
+MAX_CONVERSATION_ID = 64
+MAX_PAIRS, MAX_NAME, MAX_VALUE = 16, 64, 512
+"""Of metadata: pairs, characters of a key, characters of a value (OpenAI's API document)."""
+
+
+def check_text(field: str, value: object, length: int) -> None:
+    """Raise InvalidInput unless `value` is None or 1 to `length` printable characters."""
+    if value is None:
+        return
+    if not isinstance(value, str) or not 0 < len(value) <= length or not value.isprintable():
+        raise InvalidInput(field, f"give 1 to {length} printable characters")
+
+
+def check_metadata(metadata: object) -> None:
+    """Raise InvalidInput unless `metadata` is None or what the API takes as such."""
+    if metadata is None:
+        return
+    if not isinstance(metadata, Mapping) or len(metadata) > MAX_PAIRS:
+        raise InvalidInput("metadata", f"give at most {MAX_PAIRS} pairs of strings")
+    for name, value in metadata.items():
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
+            raise InvalidInput("metadata", f"its keys are strings of 1 to {MAX_NAME} characters")
+        if not _is_encodable(name):
+            raise InvalidInput("metadata", "a key holds an unpaired surrogate, which JSON cannot carry")
+        if not isinstance(value, str) or len(value) > MAX_VALUE:
+            raise InvalidInput(f"metadata.{name}", f"give a string of at most {MAX_VALUE} characters")
+        if not _is_encodable(value):
+            raise InvalidInput(f"metadata.{name}", "it holds an unpaired surrogate, which JSON cannot carry")
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

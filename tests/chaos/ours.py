@@ -1,0 +1,132 @@
+"""A chaos run of convsessions: authors, faults, kills, healing, quiet, and the check of every conversation."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from convsessions import operations
+from convsessions.models import ConversationSession, Reconciliation, RequestAttempt, WriteIntent
+from convsessions.sandbox.testing import SandboxProcess
+from convsessions.states import OutcomeKind, Verdict
+
+from .history import Tally, expected_texts
+from .plan import Act, Timings, acts, faults
+from .workers import Workers
+
+ACTIVE_FAULTS = 6
+"""Faults that are armed at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    sessions: int
+    faults: int
+    kills: int
+    seed: int
+    workers: int = 4
+    undecidable: bool = False
+    quiet_within: float = 900.0
+
+
+class Storm(threading.Thread):
+    """Arms the planned faults, a few at a time, until all have struck or it is told to stop."""
+
+    def __init__(self, sandbox: SandboxProcess, setup: Setup, timings: Timings) -> None:
+        super().__init__(daemon=True)
+        self.sandbox, self.stopped, self.armed = sandbox, threading.Event(), 0
+        self.planned = list(faults(setup.seed, setup.faults, timings, undecidable=setup.undecidable))
+
+    def run(self) -> None:
+        while self.planned and not self.stopped.wait(0.05):
+            for _ in range(ACTIVE_FAULTS - len([fault for fault in self.sandbox.faults() if fault["times"] != 0])):
+                if self.planned:
+                    self.sandbox.fault(**self.planned.pop(0))
+                    self.armed += 1
+
+    def stop(self) -> None:
+        self.stopped.set()
+        self.join()
+        self.sandbox.clear_faults()
+
+
+def record(plan: list[Act]) -> list[ConversationSession]:
+    """Do what the authors do; every call returns, whatever happens to the API and to the workers."""
+    sessions = [operations.create_session() for _ in range(1 + max(act.session for act in plan))]
+    for act in plan:
+        session_id = sessions[act.session].pk
+        if act.kind == "append":
+            operations.append_items(session_id, act.items)
+        elif act.kind == "pop":
+            operations.pop_item(session_id)
+        else:
+            operations.clear_session(session_id)
+    return sessions
+
+
+def run(
+    setup: Setup, sandbox: SandboxProcess, environment: Mapping[str, str], timings: Timings, log: Path
+) -> dict[str, Any]:
+    """One chaos run on the database that Django is configured for; returns its figures."""
+    began = time.monotonic()
+    storm = Storm(sandbox, setup, timings)
+    with Workers(setup.workers, environment, log, setup.seed) as workers:
+        storm.start()
+        killer = workers.killing(setup.kills, pause=1.2)
+        killer.start()
+        sessions = record(acts(setup.seed, setup.sessions))
+        while storm.is_alive() and unsettled():
+            operations.sweep()
+            time.sleep(0.2)
+        killer.join()
+        storm.stop()
+        healed = time.monotonic()
+        while unsettled():
+            assert time.monotonic() - healed < setup.quiet_within, "the journal does not come to rest"
+            operations.sweep()
+            time.sleep(0.2)
+    tally = check(sandbox, sessions)
+    struck = sum(1 for row in sandbox.requests() if row["fault"])
+    return {
+        **asdict(tally),
+        "sessions": setup.sessions,
+        "faults": struck,
+        "kills": workers.kills,
+        **decisions(),
+        "seconds_to_quiet": round(time.monotonic() - healed, 1),
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def unsettled() -> int:
+    """Open writes that are not waiting for a person."""
+    blocked = WriteIntent.objects.filter(state="ambiguous").values("session")
+    return WriteIntent.objects.open().exclude(session__in=blocked).count()
+
+
+def check(sandbox: SandboxProcess, sessions: list[ConversationSession]) -> Tally:
+    tally = Tally()
+    for number, session in enumerate(sessions):
+        session.refresh_from_db()
+        stored = sandbox.items(session.conversation_id) if session.conversation_id else []
+        asked = session.writes.filter(state="ambiguous").exists()
+        tally.add(
+            f"session {number}", expected_texts(session), [item["content"][0]["text"] for item in stored], asked=asked
+        )
+    return tally
+
+
+def decisions() -> dict[str, int]:
+    """How the unknown outcomes of appends were decided."""
+    unknown = RequestAttempt.objects.filter(operation="append_items", outcome=OutcomeKind.UNKNOWN).count()
+    by_evidence = Reconciliation.objects.filter(chunk__isnull=False, verdict__in=(Verdict.SAVED, Verdict.ABSENT))
+    return {
+        "unknown_outcomes": unknown,
+        "decided_by_evidence": by_evidence.count(),
+        "writes_for_a_person": WriteIntent.objects.filter(state="ambiguous").count(),
+        "writes": WriteIntent.objects.count(),
+    }
