@@ -7,10 +7,13 @@ from typing import Any
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections
+from django.utils.module_loading import import_string
 
 from .conf import conf, problems
 from .enqueue import queue_settings
 from .journal.locking import alias
+
+OF_THE_API = ("AUTHENTICATION_CLASSES", "PERMISSION_CLASSES", "ACCESS_CLASS")
 
 
 @register("convsessions")
@@ -22,13 +25,20 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     ]
     if found:
         return found
-    for name in ("CLIENT_FACTORY", "ASYNC_CLIENT_FACTORY", "DISPATCHER"):
-        try:
-            conf.import_string(name)
-        except ImportError:
-            hint = "Give the dotted path of a callable."
-            found.append(Error(f"CONVSESSIONS[{name!r}] cannot be imported.", hint=hint, id="convsessions.E002"))
+    for name in ("CLIENT_FACTORY", "ASYNC_CLIENT_FACTORY", "DISPATCHER", *OF_THE_API):
+        for path in _paths(name):
+            try:
+                import_string(path)
+            except ImportError:
+                hint = "Give the dotted path of a callable."
+                message = f"{path} in CONVSESSIONS[{name!r}] cannot be imported."
+                found.append(Error(message, hint=hint, id="convsessions.E002"))
     return found
+
+
+def _paths(name: str) -> list[str]:
+    value = getattr(conf, name)
+    return [value] if isinstance(value, str) else list(value or ())
 
 
 @register(Tags.database)

@@ -42,10 +42,16 @@ class Settings:
     CLIENT_FACTORY: str = "convsessions.remote.clients.default_client"
     """Dotted path of ``f(session) -> openai.OpenAI``."""
     ASYNC_CLIENT_FACTORY: str = "convsessions.remote.clients.default_async_client"
-    """Dotted path of ``f(session) -> openai.AsyncOpenAI``."""
+    """Dotted path of ``f(session) -> openai.AsyncOpenAI``, which may be ``async def``."""
+    ASYNC_THREADS: int = 4
+    """Threads, and so database connections, that the async callers of one process share."""
     DISPATCHER: str = "convsessions.enqueue.dispatch_with_django_q"
     """Dotted path of ``f(session_id: str) -> None``, called after commit, which has `deliver_session` run soon."""
+    AUTHENTICATION_CLASSES: tuple[str, ...] | None = None
+    """Dotted paths of the REST API's authentication classes. None: those of ``REST_FRAMEWORK``."""
     PERMISSION_CLASSES: tuple[str, ...] = ("rest_framework.permissions.IsAuthenticated",)
+    ACCESS_CLASS: str = "convsessions.api.access.SessionAccess"
+    """Dotted path of the class that says who may see and do what in the REST API."""
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("_") or name == "import_string":
@@ -86,6 +92,10 @@ def _is_path(value: Any) -> bool:
     return isinstance(value, str) and "." in value
 
 
+def _is_paths(value: Any) -> bool:
+    return isinstance(value, tuple | list) and all(map(_is_path, value))
+
+
 RULES: dict[str, Rule] = {
     "CHUNK_ITEMS": (_is_int(1, API_ITEMS_PER_REQUEST), "a whole number from 1 to 20"),
     "CHUNK_BYTES": (_is_int(1024, 12 * 1024 * 1024), "a whole number of bytes from 1024 to 12 MiB"),
@@ -101,11 +111,11 @@ RULES: dict[str, Rule] = {
     "WAIT_MAX": (_is_seconds(0, 600), "seconds, from 0 to 600"),
     "CLIENT_FACTORY": (_is_path, "a dotted path"),
     "ASYNC_CLIENT_FACTORY": (_is_path, "a dotted path"),
+    "ASYNC_THREADS": (_is_int(1, 256), "a whole number from 1 to 256"),
     "DISPATCHER": (_is_path, "a dotted path"),
-    "PERMISSION_CLASSES": (
-        lambda value: isinstance(value, tuple | list) and all(map(_is_path, value)),
-        "a list of dotted paths",
-    ),
+    "AUTHENTICATION_CLASSES": (lambda value: value is None or _is_paths(value), "None or a list of dotted paths"),
+    "PERMISSION_CLASSES": (_is_paths, "a list of dotted paths"),
+    "ACCESS_CLASS": (_is_path, "a dotted path"),
 }
 
 

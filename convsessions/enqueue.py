@@ -6,10 +6,13 @@ finds every session with work that nobody is doing.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import math
 import uuid
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,13 +27,27 @@ DELIVER_TASK = "convsessions.tasks.deliver_session"
 SWEEP_TASK = "convsessions.tasks.sweep"
 SWEEP_NAME = "convsessions sweep"
 
+_off: ContextVar[bool] = ContextVar("convsessions.doorbells_off", default=False)
+
 
 def wake(session_id: uuid.UUID, *, using: str) -> None:
     """Ring the doorbell of a session after the commit of the present transaction on `using` (at once without one)."""
     transaction.on_commit(functools.partial(_dispatch, str(session_id)), using=using)
 
 
+@contextlib.contextmanager
+def doorbells_off() -> Iterator[None]:
+    """For those who deliver at once themselves: what they commit within rings no doorbell. The sweep is the net."""
+    token = _off.set(True)
+    try:
+        yield
+    finally:
+        _off.reset(token)
+
+
 def _dispatch(session_id: str) -> None:
+    if _off.get():
+        return
     try:
         conf.import_string("DISPATCHER")(session_id)
     except Exception:
@@ -71,6 +88,18 @@ def queue_settings() -> QueueSettings | None:
     from django_q.conf import Conf  # noqa: PLC0415 - reads the settings on import
 
     return QueueSettings(Conf.TIMEOUT, Conf.RETRY, Conf.WORKERS, Conf.QUEUE_LIMIT + Conf.BULK)
+
+
+def queue_depth() -> int | None:
+    """How many tasks wait in django-q2's queue; None where it is not installed, or its broker does not answer."""
+    if not apps.is_installed("django_q"):
+        return None
+    from django_q.brokers import get_broker  # noqa: PLC0415 - reads the settings on import
+
+    try:
+        return int(get_broker().queue_size())
+    except Exception:  # noqa: BLE001 - whatever a broker raises; its text may hold the address with the password
+        return None
 
 
 def ensure_sweep_schedule(using: str, **kwargs: Any) -> None:

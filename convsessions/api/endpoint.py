@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db import connections, transaction
 from django.utils.module_loading import import_string
-from rest_framework.exceptions import PermissionDenied
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView

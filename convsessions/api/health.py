@@ -12,7 +12,9 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from convsessions.models import RequestAttempt, WriteIntent
+from convsessions.conf import conf
+from convsessions.enqueue import queue_depth
+from convsessions.models import Heartbeat, RequestAttempt, WriteIntent
 from convsessions.states import WriteState
 
 from . import rows
@@ -20,6 +22,9 @@ from .endpoint import Endpoint
 
 PATIENCE = dt.timedelta(minutes=10)
 """How long a write may be due without anything happening to its session."""
+
+SWEEPS_MISSED = 3
+"""After so many sweeps that did not come, the cluster that should run them counts as late."""
 
 
 class Health(Endpoint):
@@ -30,13 +35,13 @@ class Health(Endpoint):
         return []
 
     def get(self, request: Request, **host: Any) -> Response:
-        """Counts of open writes; 503 when the database does not answer or a write has been due for ten minutes."""
+        """Whether writes get done; 503 when the database does not answer or a write has been due for ten minutes."""
         now = timezone.now()
         try:
-            counts, is_stuck = _counts(now), stuck(now - PATIENCE).exists()
+            counts, is_stuck = {**_counts(now), **_cluster(now)}, stuck(now - PATIENCE).exists()
         except (DatabaseError, InterfaceError):
             return Response({"status": "failing", "database": "unreachable"}, status=503)
-        body = {"status": "failing" if is_stuck else "ok", "database": "ok", **counts}
+        body = {"status": "failing" if is_stuck else "ok", "database": "ok", "queue_depth": queue_depth(), **counts}
         return Response(body, status=503 if is_stuck else 200)
 
 
@@ -53,8 +58,21 @@ def _counts(now: dt.datetime) -> dict[str, Any]:
         )
     )
     oldest = counts.pop("oldest")
-    age = None if oldest is None else round(max((now - oldest).total_seconds(), 0.0), 3)
-    return {**counts, "oldest_pending_seconds": age}
+    return {**counts, "oldest_pending_seconds": None if oldest is None else _age(now, oldest)}
+
+
+def _cluster(now: dt.datetime) -> dict[str, Any]:
+    """When the sweep last ran: the scheduler, the queue and a worker of the cluster all had to be alive for it."""
+    beat = Heartbeat.objects.using(rows.alias()).filter(pk=Heartbeat.SWEEP).first()
+    if beat is None:
+        return {"cluster": "unknown", "last_sweep_at": None, "last_sweep_seconds": None}
+    age = _age(now, beat.beat_at)
+    is_late = age > SWEEPS_MISSED * 60 * conf.SWEEP_MINUTES
+    return {"cluster": "late" if is_late else "alive", "last_sweep_at": beat.beat_at, "last_sweep_seconds": age}
+
+
+def _age(now: dt.datetime, then: dt.datetime) -> float:
+    return round(max((now - then).total_seconds(), 0.0), 3)
 
 
 def stuck(since: dt.datetime) -> QuerySet[WriteIntent]:

@@ -23,7 +23,7 @@ from .pagination import KeysetPage
 from .parsing import fields_of
 from .preconditions import etag, is_known
 from .serializers import SessionSerializer
-from .waiting import answer, represent, wait
+from .waiting import answer, later, represent, wait
 
 
 class Sessions(Endpoint):
@@ -99,7 +99,7 @@ def _changed(
         headers |= wait(request, recorded.write)
         shown = rows.progress(recorded.write.pk)
         status = 200 if shown.settled and status == 202 else status
-        headers |= {} if shown.settled else {"Retry-After": "1"}
+        headers |= later(shown)
     if not recorded.is_new:
         headers["Idempotent-Replayed"] = "true"
     return _body(recorded.session.pk, shown and represent(shown, access), status, headers)

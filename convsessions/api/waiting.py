@@ -25,7 +25,7 @@ POLL_SECONDS = 1
 _WAIT = re.compile(r"""\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;.*)?""", re.IGNORECASE)
 
 
-def preferredwait(request: Request) -> int | None:
+def preferred_wait(request: Request) -> int | None:
     """The seconds of ``Prefer: wait=N``; the first counts, what cannot be understood is ignored (RFC 7240 §2)."""
     for preference in request.headers.get("Prefer", "").split(","):
         found = _WAIT.fullmatch(preference)
@@ -43,8 +43,7 @@ def answer(request: Request, write: WriteIntent, access: SessionAccess, *, repla
     headers = wait(request, write)
     shown = rows.progress(write.pk)
     headers["Location"] = link(request, "write", write_id=shown.pk)
-    if not shown.settled:
-        headers["Retry-After"] = str(POLL_SECONDS)
+    headers |= later(shown)
     if replayed:
         headers["Idempotent-Replayed"] = "true"
     return Response(represent(shown, access), status=_status(shown), headers=headers)
@@ -54,8 +53,7 @@ def progress(request: Request, write: WriteIntent, access: SessionAccess) -> Res
     """The write for somebody who asks how far it is: 200 whatever its state, after the wait that the client prefers."""
     headers = wait(request, write)
     shown = rows.progress(write.pk)
-    if not shown.settled:
-        headers["Retry-After"] = str(POLL_SECONDS)
+    headers |= later(shown)
     return Response(represent(shown, access), headers=headers)
 
 
@@ -66,13 +64,19 @@ def represent(write: WriteIntent, access: SessionAccess) -> Any:
 
 
 def wait(request: Request, write: WriteIntent) -> dict[str, str]:
-    asked = preferredwait(request)
+    """Wait as long as the client prefers, if that can help; returns the headers that say so."""
+    asked = preferred_wait(request)
     if asked is None or _in_transaction():
         return {}
     seconds = min(asked, conf.WAIT_MAX)
     with contextlib.suppress(WriteNotSettled):
         operations.wait_for_write(write.pk, timeout=seconds)
     return {"Preference-Applied": f"wait={int(seconds)}"}
+
+
+def later(write: WriteIntent) -> dict[str, str]:
+    """The header that says when to look again, for a write that is open."""
+    return {} if write.settled else {"Retry-After": str(POLL_SECONDS)}
 
 
 def _in_transaction() -> bool:
