@@ -16,6 +16,7 @@
     |   |-- EvidenceChanged
     |   `-- IllegalMove
     |-- WriteNotSettled
+    |-- WriteRefused
     |-- LeaseLost
     `-- RemoteReadFailed
 
@@ -101,6 +102,19 @@ class WriteNotSettled(ConvsessionsError):
     def __init__(self, write: Any) -> None:
         self.write = write
         super().__init__(f"write {write.pk} is still {write.state}")
+
+
+class WriteRefused(ConvsessionsError):
+    """The API refused the write, or a person cancelled it; what was saved before (`write.items_saved`) stays.
+
+    `write` is the row: its `state`, `error_code` and `error_param` tell why.
+    """
+
+    def __init__(self, write: Any) -> None:
+        self.write = write
+        why = write.error_code or write.cancel_cause
+        at = f" at {write.error_param}" if write.error_param else ""
+        super().__init__(f"write {write.pk} is {write.state}: {why}{at}")
 
 
 class LeaseLost(ConvsessionsError):

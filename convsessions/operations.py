@@ -7,19 +7,22 @@ ids and do not know who is asking.
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from .conf import conf
 from .delivery import drivers
 from .delivery.drivers import adeliver, deliver
+from .delivery.inline import settled_session, write_through
 from .delivery.inquiry import Inspection, inspect_write, unreadable
 from .delivery.latest import read_latest
+from .delivery.threads import asynchronous, in_thread, refuse_transaction
 from .delivery.verification import Drift, verify
 from .exceptions import EvidenceChanged, InvalidInput, RemoteReadFailed, SessionNotFound, WriteNotFound, WriteNotSettled
 from .items.chunking import chunks
@@ -38,7 +41,8 @@ from .lifecycle import (
     update_session,
 )
 from .models import ConversationSession, Heartbeat, WriteIntent
-from .remote.calls import PAGE_ITEMS, ListItems
+from .remote.calls import PAGE_ITEMS, ListItems, RemoteCall
+from .remote.outcomes import Outcome
 from .states import OutcomeKind, Resolution, Verdict
 from .values import MAX_KEY, check_text
 
@@ -46,9 +50,12 @@ __all__ = [
     "UNCHANGED",
     "Recorded",
     "aappend_items",
+    "acancel_write",
     "aclear_session",
     "acreate_session",
     "adeliver",
+    "aget_items",
+    "aget_session",
     "aget_write",
     "apop_item",
     "append_items",
@@ -74,10 +81,12 @@ __all__ = [
     "record_pop",
     "resolve_write",
     "retry_write",
+    "settled_session",
     "sweep",
     "update_session",
     "verify_session",
     "wait_for_write",
+    "write_through",
 ]
 
 MAX_LATEST = 10_000
@@ -185,6 +194,22 @@ def wait_for_write(write_id: uuid.UUID, *, timeout: float) -> WriteIntent:
         pause = min(pause * 1.5, 0.5)
 
 
+async def await_for_write(write_id: uuid.UUID, *, timeout: float) -> WriteIntent:  # noqa: ASYNC109 - its twin's name
+    """The async twin of `wait_for_write`: it sleeps in the event loop."""
+    await refuse_transaction()
+    ends = time.monotonic() + min(timeout, conf.WAIT_MAX)
+    pause = 0.02
+    while True:
+        write = await aget_write(write_id)
+        if write.settled:
+            return write
+        left = ends - time.monotonic()
+        if left <= 0 or write.needs_attention:
+            raise WriteNotSettled(write)
+        await asyncio.sleep(min(pause, left))
+        pause = min(pause * 1.5, 0.5)
+
+
 def cancel_write(write_id: uuid.UUID, *, actor: Any = None) -> WriteIntent:
     """Drop what of a write was not sent; what is in flight is settled first, and `items_saved` says what was saved.
 
@@ -270,27 +295,49 @@ def get_items(
     conversation has an empty page, without a request. Raises InvalidInput, SessionNotFound, RemoteReadFailed;
     RuntimeError inside a transaction.
     """
+    _check_page(limit, order, after)
+    session = _session(session_id)
+    if session.conversation_id is None:
+        return _listing([], has_more=False)
+    return _page(drivers.read(session, _page_call(session, limit, order, after)))
+
+
+async def aget_items(
+    session_id: uuid.UUID, *, limit: int = 20, order: str = "asc", after: str | None = None
+) -> dict[str, Any]:
+    """The async twin of `get_items`: awaits an `openai.AsyncOpenAI`."""
+    _check_page(limit, order, after)
+    await refuse_transaction()
+    session = await in_thread(_session, session_id)
+    if session.conversation_id is None:
+        return _listing([], has_more=False)
+    return _page(await drivers.aread(session, _page_call(session, limit, order, after)))
+
+
+def _check_page(limit: object, order: object, after: object) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= PAGE_ITEMS:
         raise InvalidInput("limit", f"give a whole number from 1 to {PAGE_ITEMS}")
     if order not in {"asc", "desc"}:
         raise InvalidInput("order", "choose asc or desc")
     check_text("after", after, 128)
-    session = _session(session_id)
-    if session.conversation_id is None:
-        return {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
-    page = drivers.read(
-        session,
-        lambda not_after: ListItems(
-            conversation_id=session.conversation_id or "",
-            after=after or "",
-            order=order,
-            limit=limit,
-            not_after=not_after,
-        ),
+
+
+def _page_call(
+    session: ConversationSession, limit: int, order: str, after: str | None
+) -> Callable[[float], RemoteCall]:
+    return lambda not_after: ListItems(
+        conversation_id=session.conversation_id or "",
+        after=after or "",
+        order=order,
+        limit=limit,
+        not_after=not_after,
     )
-    if page.kind is not OutcomeKind.APPLIED:
-        raise drivers.read_failed(page)
-    return _listing(page.items, has_more=page.data["has_more"])
+
+
+def _page(reply: Outcome) -> dict[str, Any]:
+    if reply.kind is not OutcomeKind.APPLIED:
+        raise drivers.read_failed(reply)
+    return _listing(reply.items, has_more=reply.data["has_more"])
 
 
 def get_latest_items(session_id: uuid.UUID, count: int) -> dict[str, Any]:
@@ -335,12 +382,13 @@ def sweep() -> int:
     return sum(recording.postpone_wake(pk, seen=wake_at, until=again, using=using) for pk, wake_at in seen)
 
 
-acreate_session = sync_to_async(create_session)
-aappend_items = sync_to_async(append_items)
-apop_item = sync_to_async(pop_item)
-aclear_session = sync_to_async(clear_session)
-aget_write = sync_to_async(get_write)
-await_for_write = sync_to_async(wait_for_write)
+acreate_session = asynchronous(create_session)
+aget_session = asynchronous(get_session)
+aappend_items = asynchronous(append_items)
+apop_item = asynchronous(pop_item)
+aclear_session = asynchronous(clear_session)
+aget_write = asynchronous(get_write)
+acancel_write = asynchronous(cancel_write)
 
 
 def _session(session_id: uuid.UUID) -> ConversationSession:

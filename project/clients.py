@@ -9,6 +9,8 @@ from typing import Any
 import openai
 from django.conf import settings
 
+from convsessions.remote.clients import kept_async_client
+
 KEY = "sandbox"
 
 
@@ -17,9 +19,9 @@ def sandbox_client(session: Any) -> openai.OpenAI:
     return _client(os.getpid())
 
 
-def async_sandbox_client(session: Any) -> openai.AsyncOpenAI:
-    """ASYNC_CLIENT_FACTORY: not kept, for its connections belong to the running event loop."""
-    return openai.AsyncOpenAI(api_key=KEY, base_url=settings.API_URL, max_retries=0)
+async def async_sandbox_client(session: Any) -> openai.AsyncOpenAI:
+    """ASYNC_CLIENT_FACTORY: one client per event loop."""
+    return await kept_async_client(api_key=KEY, base_url=settings.API_URL)
 
 
 @functools.lru_cache(maxsize=1)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import time
 import uuid
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
-from asgiref.sync import sync_to_async
 from django.db import connections
 
 from convsessions.conf import conf
@@ -21,8 +21,10 @@ from convsessions.remote import clients, clock, gateway, outcomes
 from convsessions.remote.calls import Pause, RemoteCall
 from convsessions.remote.outcomes import Outcome
 
-from . import protocol
+from . import protocol, threads
 from .protocol import Delivery, Report
+
+T = TypeVar("T")
 
 
 def deliver(session_id: uuid.UUID, *, budget: float | None = None, client: Any = None) -> Report:
@@ -46,20 +48,59 @@ def deliver(session_id: uuid.UUID, *, budget: float | None = None, client: Any =
             outcome = perform(request, client)
 
 
-async def adeliver(session_id: uuid.UUID, *, budget: float | None = None, client: Any = None) -> Report:
-    """The async twin of `deliver`: awaits an `openai.AsyncOpenAI`, and runs the journal's steps in threads."""
-    delivery = protocol.deliver(session_id, using=alias(), budget=budget)
+async def adeliver(
+    session_id: uuid.UUID,
+    *,
+    budget: float | None = None,
+    client: Any = None,
+    through: int | None = None,
+    ending: asyncio.Event | None = None,
+) -> Report:
+    """The async twin of `deliver`: awaits an `openai.AsyncOpenAI`, and runs the journal's steps in threads.
+
+    `through`: as in `protocol.deliver`; `ending`: once it is set, the request in flight is settled, and the rest is
+    left to workers. A cancellation does the same, and is raised after that.
+    """
+    ending = ending or asyncio.Event()
+    delivery = protocol.deliver(session_id, using=alias(), budget=budget, through=through, asked_to_end=ending.is_set)
+    return await uninterrupted(_adeliver(delivery, session_id, client, ending), ending)
+
+
+async def _adeliver(delivery: Delivery, session_id: uuid.UUID, client: Any, ending: asyncio.Event) -> Report:
     outcome: Outcome | None = None
     while True:
-        request = await sync_to_async(_advance)(delivery, outcome)
+        request = await threads.in_thread(_advance, delivery, outcome)
         if isinstance(request, Report):
             return request
         if isinstance(request, Pause):
-            await asyncio.sleep(request.seconds)
+            await pause(request.seconds, ending)
             outcome = None
         else:
-            client = client or await sync_to_async(_async_client)(session_id)
+            client = client or await _async_client(session_id)
             outcome = await aperform(request, client)
+
+
+async def uninterrupted(work: Coroutine[Any, Any, T], ending: asyncio.Event) -> T:
+    """Await `work` to its end, whatever happens. A cancellation sets `ending`, and is raised once `work` has ended."""
+    task = asyncio.ensure_future(work)
+    cancellation: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancellation = cancellation or error
+            ending.set()
+    if cancellation is not None:
+        task.exception()  # looked at, or asyncio complains that nobody did
+        raise cancellation
+    return task.result()
+
+
+async def pause(seconds: float, ending: asyncio.Event) -> None:
+    """Sleep, until `ending` is set at most."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await ending.wait()
 
 
 def perform(request: RemoteCall, client: Any) -> Outcome:
@@ -91,6 +132,12 @@ def read(session: ConversationSession, request: Callable[[float], RemoteCall]) -
     return perform(request(clock.now() + conf.REQUEST_TIMEOUT), _client_of(session))
 
 
+async def aread(session: ConversationSession, request: Callable[[float], RemoteCall]) -> Outcome:
+    """The async twin of `read`."""
+    client = await async_client_of(session)
+    return await aperform(request(clock.now() + conf.REQUEST_TIMEOUT), client)
+
+
 def read_all(
     session: ConversationSession, reading: Callable[[Deadline], Requests], *, seconds: float = math.inf
 ) -> History:
@@ -107,6 +154,21 @@ def read_all(
             return history
         assert isinstance(request, RemoteCall)  # noqa: S101 - a reading never pauses
         outcome = perform(request, client)
+
+
+async def aread_all(client: Any, reading: Callable[[Deadline], Requests], *, seconds: float = math.inf) -> History:
+    """The async twin of `read_all`. `client`: as `async_client_of` returns it."""
+    ends = clock.now() + seconds
+    requests = reading(lambda: min(clock.now() + conf.REQUEST_TIMEOUT, ends))
+    outcome: Outcome | None = None
+    while True:
+        try:
+            request = requests.send(outcome)
+        except StopIteration as end:
+            history: History = end.value
+            return history
+        assert isinstance(request, RemoteCall)  # noqa: S101 - a reading never pauses
+        outcome = await aperform(request, client)
 
 
 def _advance(delivery: Delivery, outcome: Outcome | None) -> RemoteCall | Pause | Report:
@@ -129,9 +191,13 @@ def _client_of(session: ConversationSession) -> Any:
         return outcomes.no_client(error)
 
 
-def _async_client(session_id: uuid.UUID) -> Any:
-    session = ConversationSession.objects.using(alias()).get(pk=session_id)
+async def _async_client(session_id: uuid.UUID) -> Any:
+    return await async_client_of(await threads.in_thread(ConversationSession.objects.using(alias()).get, pk=session_id))
+
+
+async def async_client_of(session: ConversationSession) -> Any:
+    """The client that ASYNC_CLIENT_FACTORY gives, or the Outcome that the lack of one means."""
     try:
-        return clients.async_client_for(session)
+        return await clients.async_client_for(session, threads.in_thread)
     except Exception as error:  # noqa: BLE001 - as in _client_of
         return outcomes.no_client(error)

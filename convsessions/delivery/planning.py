@@ -35,11 +35,11 @@ def plan(turn: Turn, shift: Shift) -> Step | None:
             return None
         held = _seconds_held(turn, write)
         if held > 0:
-            if held <= shift.patience():
+            if held <= shift.patience() and shift.concerns(write.sequence):
                 return Wait(held)
             turn.release(write.next_attempt_at)
             return None
-        if shift.is_over():
+        if shift.is_over() or not shift.concerns(write.sequence):
             turn.release(turn.now, ring=True)
             return None
         step = _PLANS[WriteKind(write.kind)](turn, write)

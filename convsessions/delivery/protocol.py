@@ -64,9 +64,18 @@ Delivery = Generator[RemoteCall | Pause, Outcome | None, Report]
 Requests = Generator[RemoteCall | Pause, Outcome | None, Step | None]
 
 
-def deliver(session_id: uuid.UUID, *, using: str, budget: float | None = None) -> Delivery:
+def deliver(
+    session_id: uuid.UUID,
+    *,
+    using: str,
+    budget: float | None = None,
+    through: int | None = None,
+    asked_to_end: Callable[[], bool] = bool,
+) -> Delivery:
     """Deliver the open writes of a session in their order, until none can go on or `budget` seconds are over.
 
+    `through`: leave writes with a higher sequence to others; `asked_to_end`: looked at before every step; once it is
+    true, the request in flight is settled, and the rest is left to others.
     Yields requests and pauses; is sent the outcome of each request, None for a pause. Raises SessionNotFound;
     RuntimeError where the caller holds a transaction. Whatever a driver throws in here, the journal stays as after a
     crash: the lease is not given back, and runs out.
@@ -75,7 +84,7 @@ def deliver(session_id: uuid.UUID, *, using: str, budget: float | None = None) -
         if claimed is None:
             return Report(session_id, Ending.NOTHING_TO_DO)
         lease, turn = claimed
-        shift = Shift(lease, conf.DELIVERY_BUDGET if budget is None else budget)
+        shift = Shift(lease, conf.DELIVERY_BUDGET if budget is None else budget, through, asked_to_end)
         step = plan(turn, shift)
     try:
         while step is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from convsessions.conf import conf
@@ -77,21 +77,31 @@ Step = Send | Reconcile | LookForCopies | ReadTail | ReadNewest | Wait
 
 @dataclass(slots=True)
 class Shift:
-    """One worker's stretch of work on one session: its lease, and how long it may go on."""
+    """One worker's stretch of work on one session: its lease, and how far and how long it may go on.
+
+    `through`: the sequence of the last write that is this worker's business, None for all; `asked_to_end`: whether it
+    should go on no further than it must.
+    """
 
     lease: Lease
     budget: float
+    through: int | None = None
+    asked_to_end: Callable[[], bool] = bool
     began: float = field(default_factory=clock.now)
     renewed: float = field(default_factory=clock.now)
     steps: int = 0
 
     def is_over(self) -> bool:
         """Whether the next step is for another task. The first one never is, so that each task gets on."""
-        return self.steps > 0 and clock.now() - self.began >= self.budget
+        return self.steps > 0 and (self.asked_to_end() or clock.now() - self.began >= self.budget)
+
+    def concerns(self, sequence: int) -> bool:
+        """Whether the write with this sequence is this worker's business."""
+        return self.through is None or sequence <= self.through
 
     def patience(self) -> float:
         """Seconds that may be spent waiting: within the budget, and well within the lease."""
-        left = self.budget - (clock.now() - self.began)
+        left = 0.0 if self.asked_to_end() else self.budget - (clock.now() - self.began)
         return max(min(left, conf.REQUEST_TIMEOUT + conf.LEASE_GRACE / 2), 0.0)
 
     def read_deadline(self) -> float:

@@ -6,8 +6,11 @@ return a client, for instance with the key of the session's tenant. Keys are nev
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import inspect
 import os
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import openai
@@ -21,9 +24,11 @@ def client_for(session: Any) -> openai.OpenAI:
     return client
 
 
-def async_client_for(session: Any) -> openai.AsyncOpenAI:
-    """The async twin of `client_for`."""
-    client: openai.AsyncOpenAI = conf.import_string("ASYNC_CLIENT_FACTORY")(session)
+async def async_client_for(session: Any, in_thread: Callable[..., Any]) -> openai.AsyncOpenAI:
+    """The async twin of `client_for`. A factory that is no coroutine function is called with `in_thread`."""
+    factory = conf.import_string("ASYNC_CLIENT_FACTORY")
+    is_async = inspect.iscoroutinefunction(factory)
+    client: openai.AsyncOpenAI = await (factory(session) if is_async else in_thread(factory, session))
     return client
 
 
@@ -36,9 +41,48 @@ def default_client(session: Any) -> openai.OpenAI:
     return _client(os.getpid(), *_environment())
 
 
-def default_async_client(session: Any) -> openai.AsyncOpenAI:
-    """The async twin of `default_client`. Its connections belong to the running event loop, so it is not kept."""
-    return openai.AsyncOpenAI(max_retries=0)
+async def default_async_client(session: Any) -> openai.AsyncOpenAI:
+    """The async twin of `default_client`, one per event loop."""
+    key, base_url = _environment()
+    return await kept_async_client(api_key=key, base_url=base_url)
+
+
+async def kept_async_client(**options: Any) -> openai.AsyncOpenAI:
+    """The client that has these options in this event loop: made once, and closed when the loop ends.
+
+    For the ``ASYNC_CLIENT_FACTORY`` of a host, which is ``async def`` then. `options`: hashable ones of
+    `openai.AsyncOpenAI`. Connections belong to their event loop, and making them anew for every call is slow.
+    """
+    loop = asyncio.get_running_loop()
+    kept = _KEPT.get(loop)
+    if kept is None:
+        for ended in [other for other in _KEPT if other.is_closed()]:
+            _KEPT.pop(ended, None)
+        kept = _KEPT[loop] = {}
+    asked = tuple(sorted(options.items()))
+    if asked not in kept:
+        client = openai.AsyncOpenAI(**{"max_retries": 0, **options})
+        closing = _open_until_the_loop_ends(loop, client)
+        await anext(closing)
+        kept[asked] = client, closing
+    return kept[asked][0]
+
+
+Kept = dict[tuple[tuple[str, Any], ...], tuple[openai.AsyncOpenAI, AsyncGenerator[None]]]
+
+_KEPT: dict[asyncio.AbstractEventLoop, Kept] = {}
+
+
+async def _open_until_the_loop_ends(
+    loop: asyncio.AbstractEventLoop, client: openai.AsyncOpenAI
+) -> AsyncGenerator[None]:
+    # A loop ends the async generators that were begun in it, before it is closed (`shutdown_asyncgens`: `asyncio.run`
+    # and the servers do it). There is no other hook for the end of a loop.
+    try:
+        yield
+    finally:
+        _KEPT.pop(loop, None)
+        await client.close()
 
 
 def _environment() -> tuple[str | None, ...]:

@@ -1,0 +1,40 @@
+"""Sessions of the Agents SDK against the sandbox: ours, and the SDK's own for comparison."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import pytest
+from agents import set_tracing_disabled
+from openai import AsyncOpenAI
+
+from convsessions.delivery import threads
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_tracing() -> None:
+    set_tracing_disabled(True)
+
+
+@pytest.fixture(autouse=True)
+def _threads_end() -> Iterator[None]:
+    """The threads' connections are closed before the test database is emptied or dropped."""
+    yield
+    threads.close()
+
+
+@pytest.fixture
+def run(transactional_db, sandbox) -> Callable[[Coroutine[Any, Any, T]], T]:
+    """Runs a coroutine as a process would, in an event loop of its own, on a database that every thread sees."""
+    return asyncio.run
+
+
+@asynccontextmanager
+async def client_of(sandbox: Any) -> AsyncIterator[AsyncOpenAI]:
+    async with AsyncOpenAI(api_key="sk-test", base_url=sandbox.base_url) as client:
+        yield client
