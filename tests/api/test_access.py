@@ -10,7 +10,7 @@ from django.db.models import Model
 from rest_framework.test import APIClient
 
 from convsessions import operations
-from convsessions.api import endpoint, urls
+from convsessions.api import urls
 from convsessions.api.access import Act, SessionAccess
 from convsessions.models import ConversationSession, WriteIntent
 
@@ -147,9 +147,8 @@ class Shared(SessionAccess):
         return True
 
 
-def test_a_host_replaces_the_rule_as_one_class(session, quick, monkeypatch):
-    quick["PERMISSION_CLASSES"] = ["rest_framework.permissions.AllowAny"]
-    monkeypatch.setattr(endpoint.Endpoint, "access_class", Shared)
+def test_a_host_replaces_the_rule_as_one_class(session, quick):
+    quick |= {"PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"], "ACCESS_CLASS": f"{__name__}.Shared"}
 
     response = APIClient().post(f"/api/sessions/{session.pk}/items/", {"items": [message()]}, format="json")
 

@@ -115,7 +115,12 @@ SESSIONS = {
     "a value that is a number": ({"metadata": {"a": 1}}, "invalid", "metadata.a"),
     "a value that is too long": ({"metadata": {"a": "b" * 513}}, "invalid", "metadata.a"),
     "an owner": ({"owner": 1}, "unknown_field", "owner"),
-    "a conversation": ({"conversation_id": "conv_1"}, "unknown_field", "conversation_id"),
+    "a conversation that is a number": ({"conversation_id": 1}, "invalid", "conversation_id"),
+    "a conversation with a strange id": ({"conversation_id": "conv\n1"}, "invalid", "conversation_id"),
+    "an item that is none": ({"items": [{}]}, "missing", "items[0].type"),
+    "items that are no list": ({"items": {}}, "not_a_list", "items"),
+    "items that are null": ({"items": None}, "not_a_list", "items"),
+    "half a surrogate pair in metadata": ({"metadata": {"a": "\ud800"}}, "invalid", "metadata.a"),
 }
 
 
@@ -123,7 +128,7 @@ SESSIONS = {
 def test_a_bad_session_is_refused_with_the_path_of_the_field(owner, name):
     given, code, field = SESSIONS[name]
 
-    response = owner.post("/api/sessions/", given, format="json")
+    response = owner.generic("POST", "/api/sessions/", json.dumps(given), "application/json")
 
     assert code_of(response) == (422, code)
     assert response.json()["field"] == field

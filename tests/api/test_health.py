@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from convsessions import operations
 from convsessions.api import health
-from convsessions.models import WriteIntent
+from convsessions.models import Heartbeat, WriteIntent
 
 from .conftest import message
 
@@ -30,8 +30,9 @@ def test_an_idle_site_is_well(transactional_db):
     assert (response.status_code, response.json()) == (
         200,
         {
-            "status": "ok", "database": "ok", "open_writes": 0, "held_writes": 0, "ambiguous_writes": 0,
-            "oldest_pending_seconds": None,
+            "status": "ok", "database": "ok", "queue_depth": 0, "open_writes": 0, "held_writes": 0,
+            "ambiguous_writes": 0, "oldest_pending_seconds": None,
+            "cluster": "unknown", "last_sweep_at": None, "last_sweep_seconds": None,
         },
     )  # fmt: skip
 
@@ -94,6 +95,46 @@ def test_a_long_write_that_gets_on_is_none(session, sandbox):
     age(write, next_attempt_at=None)
 
     assert APIClient().get("/api/health/").status_code == 200
+
+
+def test_it_tells_when_the_last_sweep_was(transactional_db):
+    operations.sweep()
+    operations.sweep()
+
+    body = APIClient().get("/api/health/").json()
+
+    assert body["cluster"] == "alive"
+    assert 0 <= body["last_sweep_seconds"] < 60
+    assert Heartbeat.objects.count() == 1
+
+
+def test_a_cluster_that_does_not_sweep_any_more_is_late(transactional_db):
+    operations.sweep()
+    Heartbeat.objects.update(beat_at=timezone.now() - dt.timedelta(minutes=4))
+
+    response = APIClient().get("/api/health/")
+
+    assert (response.status_code, response.json()["cluster"]) == (200, "late")
+
+
+def test_it_counts_what_waits_in_the_queue(transactional_db, quick, session):
+    quick["DISPATCHER"] = "convsessions.enqueue.dispatch_with_django_q"
+
+    operations.append_items(session.pk, [message()])
+
+    assert APIClient().get("/api/health/").json()["queue_depth"] == 1
+
+
+def test_a_queue_that_does_not_answer_is_no_secret(monkeypatch, transactional_db):
+    def broken():
+        raise ConnectionError("redis://user:password@host")
+
+    monkeypatch.setattr("django_q.brokers.get_broker", broken)
+
+    response = APIClient().get("/api/health/")
+
+    assert (response.status_code, response.json()["queue_depth"]) == (200, None)
+    assert b"password" not in response.content
 
 
 def test_a_database_that_does_not_answer_is_a_failure_without_details(monkeypatch, transactional_db):

@@ -28,15 +28,23 @@ def test_an_append_is_accepted_with_a_place_to_look(owner, session):
         "sequence": 1,
         "kind": "append",
         "state": "pending",
+        "author": str(owner.user.pk),
+        "idempotency_key": None,
         "items_total": 1,
         "items_saved": 0,
+        "needs_attention": False,
         "hold_code": "",
         "next_attempt_at": None,
+        "failures": 0,
         "error_code": "",
         "error_param": "",
+        "cancel_cause": "",
+        "resolution": "",
         "created_at": response.json()["created_at"],
         "started_at": None,
         "settled_at": None,
+        "target_id": "",
+        "metadata": None,
         "popped": None,
         "chunks": [{"first_item": 0, "item_count": 1, "state": "pending", "attempts": 0, "remote_ids": []}],
         "reconciliations": [],
@@ -116,7 +124,15 @@ def test_a_pending_write_can_be_cancelled(owner, session):
     response = owner.post(f"/api/writes/{write.pk}/cancel/")
 
     assert (response.status_code, response.json()["state"]) == (200, "cancelled")
+    assert response.json()["cancel_cause"] == "author"
     assert [chunk["state"] for chunk in response.json()["chunks"]] == ["cancelled"]
+
+
+def test_who_cancels_the_write_of_another_is_recorded_as_operator(session):
+    write = operations.append_items(session.pk, [message()])
+    client = person("somebody", "view_conversationsession", "cancel_writeintent")
+
+    assert client.post(f"/api/writes/{write.pk}/cancel/").json()["cancel_cause"] == "operator"
 
 
 def test_a_settled_write_cannot_be_cancelled(owner, session):
@@ -146,7 +162,7 @@ def test_a_held_write_says_when_it_is_tried_again(owner, session, sandbox):
 
     body = owner.get(f"/api/writes/{write.pk}/").json()
 
-    assert (body["state"], body["hold_code"]) == ("sending", "bad_key")
+    assert (body["state"], body["hold_code"], body["needs_attention"]) == ("sending", "bad_key", True)
     assert body["next_attempt_at"] is not None
 
 
@@ -169,11 +185,17 @@ def test_the_writes_of_a_session_are_listed_newest_first_without_details(owner, 
         ({"state": "saved"}, ["append"]),
         ({"state": "pending"}, ["clear"]),
         ({"state": "saved", "kind": "pop"}, []),
+        ({"needs_attention": "false"}, ["clear", "pop", "append"]),
+        ({"needs_attention": "true"}, []),
+        ({"idempotency_key": "of the pop"}, ["pop"]),
+        ({"idempotency_key": "\x00"}, []),
+        ({"created_after": "2020-01-01T00:00:00Z"}, ["clear", "pop", "append"]),
+        ({"created_before": "2020-01-01T00:00:00+01:00"}, []),
     ],
 )
 def test_the_writes_of_a_session_can_be_filtered(owner, session, query, found):
     operations.append_items(session.pk, [])
-    operations.pop_item(session.pk)
+    operations.pop_item(session.pk, idempotency_key="of the pop")
     operations.clear_session(session.pk)
 
     rows = owner.get(f"/api/sessions/{session.pk}/writes/", query).json()["results"]
@@ -181,7 +203,9 @@ def test_the_writes_of_a_session_can_be_filtered(owner, session, query, found):
     assert [row["kind"] for row in rows] == found
 
 
-@pytest.mark.parametrize("query", [{"kind": "push"}, {"state": "done"}, {"state": ["saved", ""]}])
+@pytest.mark.parametrize(
+    "query", [{"kind": "push"}, {"state": "done"}, {"state": ["saved", ""]}, {"needs_attention": "1"}]
+)
 def test_a_filter_with_an_unknown_value_is_an_error(owner, session, query):
     response = owner.get(f"/api/sessions/{session.pk}/writes/", query)
 
