@@ -19,7 +19,7 @@ from convsessions.states import HoldCode, Operation, OutcomeKind, Verdict, Write
 from .steps import LookForCopies, ReadNewest, ReadTail, Reconcile, Send
 
 MAX_SENDS = 8
-"""Times that a chunk is sent before a person is asked why it never arrives."""
+"""Times that a chunk is sent with an unknown outcome before a person is asked why it never arrives."""
 MAX_READ_FAILURES = 20
 """Reads of the history that fail in a row before a person is asked: more than an hour with the default backoff."""
 ALREADY_THERE = "item_already_in_conversation"
@@ -43,6 +43,7 @@ def _settle_append(turn: Turn, write: WriteIntent, chunk: WriteChunk, step: Send
     if outcome.kind is OutcomeKind.APPLIED:
         _settle_applied_append(turn, write, chunk, step, outcome)
     elif outcome.then is Then.RECONCILE:
+        turn.clear_hold(write)  # from here on the failures in a row are those of reading
         turn.note_error(write, outcome.code)
     else:
         if outcome.then is not Then.REFUSE:
@@ -129,11 +130,17 @@ def _settle_finding(turn: Turn, write: WriteIntent, chunk: WriteChunk, finding: 
     elif write.error_code == ALREADY_THERE:
         # Not ours: the caller gave an id that the conversation has. Sent again, it would be refused again.
         turn.refuse(write, chunk, code=ALREADY_THERE)
-    elif chunk.attempts >= MAX_SENDS:
+    elif _sends_without_an_answer(chunk) >= MAX_SENDS:
         turn.ambiguous(write, chunk, Verdict.ABSENT)
     else:
         turn.chunk_not_applied(chunk, judged_absent=True)
         turn.clear_hold(write)
+
+
+def _sends_without_an_answer(chunk: WriteChunk) -> int:
+    """Requests of unknown outcome; being told to wait is an answer. An operator's resend starts the count anew."""
+    recent = chunk.requests.order_by("-pk")[: chunk.attempts]
+    return sum(outcome == OutcomeKind.UNKNOWN for outcome in recent.values_list("outcome", flat=True))
 
 
 def _settle_unreadable(turn: Turn, write: WriteIntent, chunk: WriteChunk | None, problem: Outcome) -> None:
@@ -164,7 +171,9 @@ def settle_copies(turn: Turn, step: LookForCopies, history: History) -> None:
 
 def settle_tail(turn: Turn, step: ReadTail, outcome: Outcome) -> None:
     """Record the last item of a conversation that the session did not write from its start."""
-    write = _same_write(turn, step.write_id)
+    write = _write_unless_cancelled(turn, step.write_id)
+    if write is None:
+        return
     if outcome.kind is OutcomeKind.APPLIED:
         turn.tail_read(outcome.ids[0] if outcome.ids else "")
         turn.clear_hold(write)
@@ -174,7 +183,9 @@ def settle_tail(turn: Turn, step: ReadTail, outcome: Outcome) -> None:
 
 def settle_newest(turn: Turn, step: ReadNewest, newest: Outcome, after_tail: History | None) -> None:
     """Record which item a pop removes: the last one of `after_tail` where that had to be read, else of `newest`."""
-    write = _same_write(turn, step.write_id)
+    write = _write_unless_cancelled(turn, step.write_id)
+    if write is None:
+        return
     problem = newest if after_tail is None else after_tail.problem
     if problem is not None and problem.kind is not OutcomeKind.APPLIED:
         _hold_read(turn, write, problem)
@@ -191,9 +202,21 @@ def settle_newest(turn: Turn, step: ReadNewest, newest: Outcome, after_tail: His
         turn.write_saved(write)
 
 
-def _same_write(turn: Turn, write_id: object) -> WriteIntent:
+def _write_unless_cancelled(turn: Turn, write_id: object) -> WriteIntent | None:
+    """The write for which something was read; None when it was cancelled meanwhile.
+
+    While a write has nothing in flight, its author or a clear may cancel it under the lease of its worker. They ring
+    no doorbell then: the worker has to go on with what comes next, and not to leave with the lease.
+    """
     write = turn.head()
     if write is None or write.pk != write_id or write.state not in (WriteState.PENDING, WriteState.SENDING):
+        return None
+    return write
+
+
+def _same_write(turn: Turn, write_id: object) -> WriteIntent:
+    write = _write_unless_cancelled(turn, write_id)
+    if write is None:
         raise LeaseLost(f"write {write_id} is not in this worker's hands any more")
     return write
 

@@ -1,0 +1,483 @@
+"""The real protocol and the real journal against a model of the remote, in simulated time.
+
+A Hypothesis state machine lets authors record writes, workers take single steps, stall, crash and come back, requests
+fail in every way, foreign writers interfere and operators decide. Whatever it does, the invariants hold after each
+step; and once all faults are healed and everything is quiet, each remote history is what was accepted.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.core import serializers
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from convsessions import operations
+from convsessions.delivery import drivers, protocol
+from convsessions.delivery.protocol import Ending, Report
+from convsessions.delivery.settling import MAX_SENDS
+from convsessions.exceptions import IllegalMove
+from convsessions.journal.locking import alias
+from convsessions.models import ConversationSession, Reconciliation, RequestAttempt, WriteChunk, WriteIntent
+from convsessions.remote.calls import Pause
+from convsessions.states import ACTIVE_STATES, CancelCause, Resolution, Verdict, WriteKind, WriteState
+
+from .profiles import STATEFUL
+from .remote_model import Fault, RemoteModel
+from .simulated_time import SimulatedTime
+
+SETTINGS = {
+    "REQUEST_TIMEOUT": 1.0,
+    "LEASE_GRACE": 1.0,
+    "SETTLE_SECONDS": 0.5,
+    "DELIVERY_BUDGET": 20.0,
+    "RETRY_BACKOFF": (0.1, 2.0),
+    "CHUNK_ITEMS": 3,
+    "DISPATCHER": f"{__name__}.ring",
+    "CLIENT_FACTORY": f"{__name__}.no_client",
+}
+LEASE = 2.01
+SESSIONS = 2
+rung: list[str] = []
+happened: Counter[str] = Counter()
+
+
+def ring(session_id: str) -> None:
+    rung.append(session_id)
+
+
+def no_client(session: Any) -> None:
+    """`drivers.perform` is the model's here."""
+
+
+@dataclass
+class Worker:
+    """One worker: its generator, what it asked for last, and the outcome that it has not been told yet."""
+
+    session_id: Any
+    delivery: Any
+    token: Any = None
+    request: Any = None
+    outcome: Any = None
+    performed: bool = False
+    report: Report | None = None
+
+    def send(self, outcome: Any) -> None:
+        self.performed, self.outcome = False, None
+        try:
+            self.request = self.delivery.send(outcome)
+        except StopIteration as end:
+            self.request, self.report = None, end.value
+
+
+FOREIGN = {"type": "message", "role": "user", "content": "foreign 0"}
+FAULTS = st.sampled_from(Fault)
+FEW_FAULTS = st.lists(st.just(Fault.NONE) | FAULTS, min_size=1, max_size=12)
+ONE_OF = st.integers(0, 9)
+"""Which one of those that there are, modulo their number."""
+SESSION = st.integers(0, SESSIONS - 1)
+KINDS = st.sampled_from(["append"] * 7 + ["pop"] * 2 + ["clear"])
+ITEMS = st.integers(1, 12) | st.integers(1, 45)
+
+
+class Protocol(RuleBasedStateMachine):
+    monkeypatch: pytest.MonkeyPatch
+
+    @initialize(adopted=st.booleans(), others=st.booleans(), items=ITEMS)
+    def begin(self, adopted: bool, others: bool, items: int) -> None:
+        self.time = SimulatedTime()
+        self.time.install(self.monkeypatch)
+        self.remote = RemoteModel(lambda: self.time.seconds, self.time.spend, SETTINGS["SETTLE_SECONDS"])
+        self.monkeypatch.setattr(drivers, "perform", lambda request, client: self.remote.perform(request))
+        self.remote.conversations["conv_adopted"] = [{**FOREIGN, "id": "msg_0"}]
+        first = operations.create_session(conversation_id="conv_adopted" if adopted else None)
+        self.sessions = [first.pk, *(operations.create_session().pk for _ in range(1, SESSIONS))]
+        self.adopted, self.others = adopted, others
+        self.workers: list[Worker] = []
+        self.records: dict[uuid.UUID, list[str]] = {}
+        """The texts of each write, as its author knows them."""
+        self.disturbed: set[int] = set()
+        """Sessions with a foreign writer or a request that was applied twice: only these may need a person."""
+        self.deleted_by_others: set[str | None] = set()
+        self.count = 0
+        rung.clear()
+        for index in range(SESSIONS):
+            self.record_write(index, "append", items)
+
+    def session(self, index: int) -> ConversationSession:
+        return ConversationSession.objects.get(pk=self.sessions[index])
+
+    def writes(self, index: int) -> list[WriteIntent]:
+        return list(WriteIntent.objects.filter(session_id=self.sessions[index]).order_by("sequence"))
+
+    # -- authors -----------------------------------------------------------------------------------------------------
+
+    @rule(which=SESSION, kind=KINDS, items=ITEMS)
+    def record_write(self, which: int, kind: str, items: int) -> None:
+        session_id, texts = self.sessions[which], []
+        if kind == "append":
+            self.count += 1
+            texts = [f"{self.count}.{index}" for index in range(items)]
+            messages = [{"type": "message", "role": "user", "content": text} for text in texts]
+            write = operations.append_items(session_id, messages)
+        else:
+            write = operations.pop_item(session_id) if kind == "pop" else operations.clear_session(session_id)
+        self.records[write.pk] = texts
+
+    @precondition(lambda self: self.open_writes())
+    @rule(which=ONE_OF, act=st.sampled_from([operations.cancel_write, operations.retry_write]))
+    def author_intervenes(self, which: int, act: Callable[[uuid.UUID], WriteIntent]) -> None:
+        write = self.open_writes()[which % len(self.open_writes())]
+        if write.state == WriteState.AMBIGUOUS:
+            with pytest.raises(IllegalMove):
+                act(write.pk)
+        else:
+            act(write.pk)
+
+    def open_writes(self) -> list[WriteIntent]:
+        # Not by the sessions' ids, which are random: an example must do the same when it is replayed.
+        return [write for index in range(SESSIONS) for write in self.writes(index) if not write.settled]
+
+    # -- workers -----------------------------------------------------------------------------------------------------
+
+    @rule(which=SESSION, budget=st.sampled_from([20.0, 0.0]), faults=FEW_FAULTS, takes_over=st.booleans())
+    def worker_begins(self, which: int, budget: float, faults: list[Fault], takes_over: bool) -> None:
+        """After `faults` it stalls in the middle of its work. `takes_over`: from one whose lease ran out."""
+        if takes_over:
+            self.time_passes(LEASE)
+        self.work(self.begin_work(which, budget), faults)
+
+    def begin_work(self, which: int, budget: float) -> Worker:
+        worker = Worker(self.sessions[which], protocol.deliver(self.sessions[which], using=alias(), budget=budget))
+        worker.send(None)
+        if worker.report is None:
+            worker.token = self.session(which).lease_token
+            self.workers.append(worker)
+        return worker
+
+    @precondition(lambda self: self.workers)
+    @rule(which=ONE_OF, fault=FAULTS)
+    def request_is_performed(self, which: int, fault: Fault) -> None:
+        self.perform(self.workers[which % len(self.workers)], fault)
+
+    @precondition(lambda self: self.workers)
+    @rule(which=ONE_OF, faults=FEW_FAULTS)
+    def worker_goes_on(self, which: int, faults: list[Fault]) -> None:
+        """It may have stalled so long that it lost its lease."""
+        self.work(self.workers[which % len(self.workers)], faults)
+
+    @precondition(lambda self: self.overtaken())
+    @rule(which=ONE_OF, fault=FAULTS)
+    def overtaken_worker_comes_back(self, which: int, fault: Fault) -> None:
+        """Its request may not have been sent yet."""
+        worker = self.overtaken()[which % len(self.overtaken())]
+        self.perform(worker, fault)
+        self.go_on(worker, fault)
+
+    def overtaken(self) -> list[Worker]:
+        return [worker for worker in self.workers if not self.holds_lease(worker)]
+
+    def holds_lease(self, worker: Worker) -> bool:
+        return self.session(self.sessions.index(worker.session_id)).lease_token == worker.token
+
+    @precondition(lambda self: self.workers)
+    @rule(which=ONE_OF)
+    def worker_crashes(self, which: int) -> None:
+        self.workers.pop(which % len(self.workers)).delivery.close()
+
+    @rule(seconds=st.sampled_from([0.05, 0.4, 1.2, LEASE, 100.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.time.spend(seconds)
+        self.remote.land()
+
+    @rule()
+    def sweep(self) -> None:
+        self.deliver_due()
+
+    def work(self, worker: Worker, faults: list[Fault]) -> None:
+        for fault in faults:
+            if worker.report is None:
+                self.go_on(worker, fault)
+
+    def perform(self, worker: Worker, fault: Fault) -> None:
+        if worker.performed:
+            return
+        worker.performed = True
+        if isinstance(worker.request, Pause):
+            self.time.spend(worker.request.seconds)
+            return
+        worker.outcome = self.remote.perform(worker.request, fault)
+        if fault is Fault.TWICE and worker.request.changes_remote:
+            self.disturbed.add(self.sessions.index(worker.session_id))
+
+    def go_on(self, worker: Worker, fault: Fault) -> None:
+        self.perform(worker, fault)
+        if self.holds_lease(worker):
+            worker.send(worker.outcome)
+        else:
+            self.come_back_too_late(worker)
+        if worker.report is not None:
+            self.workers.remove(worker)
+
+    def come_back_too_late(self, worker: Worker) -> None:
+        before, remote_before = self.rows(worker.session_id), copy.deepcopy(self.remote.conversations)
+        worker.send(worker.outcome)
+        while worker.report is None:  # it may read on for a while, until it looks at its lease
+            assert isinstance(worker.request, Pause) or not worker.request.changes_remote
+            self.perform(worker, Fault.NONE)
+            worker.send(worker.outcome)
+        happened["a worker came back too late"] += 1
+        assert worker.report.ending is Ending.LEASE_LOST
+        assert self.rows(worker.session_id) == before
+        assert self.remote.conversations == remote_before
+
+    def rows(self, session_id: Any) -> str:
+        """Every row of a session, as text."""
+        return serializers.serialize(
+            "json",
+            [
+                *ConversationSession.objects.filter(pk=session_id),
+                *WriteIntent.objects.filter(session_id=session_id),
+                *WriteChunk.objects.filter(write__session_id=session_id),
+                *RequestAttempt.objects.filter(write__session_id=session_id),
+                *Reconciliation.objects.filter(write__session_id=session_id),
+            ],
+        )
+
+    def deliver_due(self) -> None:
+        """What the queue does after a sweep, without faults."""
+        rung.clear()
+        operations.sweep()
+        for which in [index for index in range(SESSIONS) if str(self.sessions[index]) in rung]:
+            worker = self.begin_work(which, 20.0)
+            while worker.report is None:
+                self.go_on(worker, Fault.NONE)
+
+    # -- others ------------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.others and self.conversations())
+    @rule(which=ONE_OF, position=st.none() | st.integers(0, 99))
+    def somebody_else_writes(self, which: int, position: int | None) -> None:
+        """Appends, or deletes the item at `position`."""
+        conversation_id, index = self.conversations()[which % len(self.conversations())]
+        self.disturbed.add(index)
+        if position is None:
+            self.count += 1
+            self.remote.append_foreign(conversation_id, f"foreign {self.count}")
+        else:
+            self.deleted_by_others.add(self.remote.delete_foreign(conversation_id, position))
+
+    def conversations(self) -> list[tuple[str, int]]:
+        ids = [(self.session(index).conversation_id, index) for index in range(SESSIONS)]
+        return [(one, index) for one, index in ids if one in self.remote.conversations]
+
+    @precondition(lambda self: self.ambiguous())
+    @rule(which=ONE_OF, resolution=st.sampled_from(Resolution))
+    def operator_decides(self, which: int, resolution: Resolution) -> None:
+        write = self.ambiguous()[which % len(self.ambiguous())]
+        inspection = operations.inspect_write(write.pk)
+        if resolution in inspection.possible:
+            operations.resolve_write(write.pk, resolution, reason="because", evidence=inspection.token)
+
+    def ambiguous(self) -> list[WriteIntent]:
+        return [write for write in self.open_writes() if write.state == WriteState.AMBIGUOUS]
+
+    # -- what always holds ---------------------------------------------------------------------------------------------
+
+    @invariant()
+    def what_always_holds(self) -> None:
+        for index in range(SESSIONS):
+            writes, session = self.writes(index), self.session(index)
+            self.one_write_is_active(writes)
+            self.work_is_not_stranded(writes, session)
+            self.nothing_from_before_a_clear_is_there(writes, session)
+            self.chunks_agree_with_their_write(writes)
+
+    def one_write_is_active(self, writes: list[WriteIntent]) -> None:
+        assert sum(write.state in ACTIVE_STATES for write in writes) <= 1
+
+    def work_is_not_stranded(self, writes: list[WriteIntent], session: ConversationSession) -> None:
+        head = next((write for write in writes if not write.settled), None)
+        if head is not None and head.state != WriteState.AMBIGUOUS:
+            assert session.wake_at is not None
+
+    def nothing_from_before_a_clear_is_there(self, writes: list[WriteIntent], session: ConversationSession) -> None:
+        present = set(self.remote.texts(session.conversation_id))
+        for write in writes:
+            if write.sequence < last_clear(writes):
+                assert not present & set(self.records[write.pk])
+
+    def chunks_agree_with_their_write(self, writes: list[WriteIntent]) -> None:
+        chunks: dict[uuid.UUID, list[tuple[str, int]]] = {write.pk: [] for write in writes}
+        rows = WriteChunk.objects.filter(write__in=chunks).order_by("first_item")
+        for write_id, state, items in rows.values_list("write_id", "state", "item_count"):
+            chunks[write_id].append((state, items))
+        for write in writes:
+            saved = [items for state, items in chunks[write.pk] if state == WriteState.SAVED]
+            states = [state for state, _ in chunks[write.pk]]
+            assert states[: len(saved)] == [WriteState.SAVED] * len(saved)
+            rolled_back = write.state == WriteState.CANCELLED and write.resolution == Resolution.ROLLBACK
+            assert write.items_saved == (0 if rolled_back else sum(saved))
+            first, others = states[len(saved) : len(saved) + 1], set(states[len(saved) + 1 :])
+            assert set(first) <= FIRST_UNSAVED[WriteState(write.state)]
+            assert others <= OTHERS_UNSAVED[WriteState(write.state)]
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def teardown(self) -> None:
+        if not hasattr(self, "records"):
+            return
+        try:
+            self.tell_what_happened()
+            self.heal()
+            for index in range(SESSIONS):
+                self.check_history(index)
+        finally:
+            for model in (Reconciliation, RequestAttempt, WriteChunk, WriteIntent, ConversationSession):
+                model.objects.all()._raw_delete(alias())
+
+    def tell_what_happened(self) -> None:
+        """Counted, and printed at the end (pytest -s): how far the examples get."""
+        happened["examples"] += 1
+        for kind, state in sorted(set(WriteIntent.objects.values_list("kind", "state"))):
+            happened[f"{kind} {state}"] += 1
+        for outcome, code in sorted(set(RequestAttempt.objects.exclude(outcome=None).values_list("outcome", "code"))):
+            happened[f"request {outcome} {code}"] += 1
+        for verdict, resolution in sorted(set(Reconciliation.objects.values_list("verdict", "resolution"))):
+            happened[f"verdict {verdict} {resolution}"] += 1
+
+    def heal(self) -> None:
+        """No more faults; an honest operator. Only what sweeps find is delivered."""
+        for _ in range(60):
+            self.time.spend(70.0)
+            self.deliver_due()
+            for write in self.ambiguous():
+                self.decide_honestly(write)
+            if not self.open_writes():
+                return
+        raise AssertionError("it never became quiet")
+
+    def decide_honestly(self, write: WriteIntent) -> None:
+        index = self.sessions.index(write.session_id)
+        inspection = operations.inspect_write(write.pk)
+        gave_up = any(chunk.attempts >= MAX_SENDS for chunk in write.chunks.all())
+        assert index in self.disturbed or gave_up
+        self.check_evidence(write, inspection)
+        resolution = HONEST[Verdict(inspection.verdict)]
+        if resolution not in inspection.possible:
+            resolution = Resolution.ABANDON
+        operations.resolve_write(write.pk, resolution, reason="honestly", evidence=inspection.token)
+
+    def check_evidence(self, write: WriteIntent, inspection: Any) -> None:
+        """The evidence shown to a person is what the remote holds."""
+        chunk = write.chunks.filter(state=WriteState.AMBIGUOUS).first()
+        if chunk is None:
+            return
+        ours = [item["content"] for item in chunk.items]
+        there = self.remote.texts(self.session(self.sessions.index(write.session_id)).conversation_id)
+        copies = sum(there[at : at + len(ours)] == ours for at in range(len(there)))
+        assert len(inspection.evidence["runs"]) == copies
+        assert (inspection.verdict == Verdict.ABSENT) == (not set(ours) & set(there))
+
+    def check_history(self, index: int) -> None:
+        expected, undefined = self.expected(index)
+        present = self.remote.texts(self.session(index).conversation_id)
+        others = undefined | self.deleted_by_others | {text for text in present if text.startswith("foreign")}
+        assert [text for text in present if text not in others] == [text for text in expected if text not in others]
+        if index not in self.disturbed:
+            assert not operations.verify_session(self.sessions[index])
+
+    def expected(self, index: int) -> tuple[list[str], set[str]]:
+        """The texts that the history must hold, in order; and those that an operator left to chance."""
+        texts: list[str] = []
+        undefined: set[str] = set()
+        cleared = last_clear(self.writes(index))
+        if index == 0 and self.adopted and not cleared:
+            texts.append(FOREIGN["content"])
+        for write in self.writes(index):
+            given = self.records[write.pk]
+            if write.sequence <= cleared:
+                assert write.settled
+            elif write.kind == WriteKind.APPEND:
+                assert write.state in {WriteState.SAVED, WriteState.CANCELLED}
+                texts += given[: write.items_saved]
+                if self.left_by_an_operator(write):
+                    undefined |= set(given)
+            elif write.kind == WriteKind.POP and write.state == WriteState.SAVED:
+                self.check_pop(write, texts, index)
+        return texts, undefined
+
+    def check_pop(self, write: WriteIntent, texts: list[str], index: int) -> None:
+        popped = write.popped and write.popped["content"]
+        if index not in self.disturbed:
+            assert popped == (texts[-1] if texts else None)
+        if popped in texts:
+            texts.remove(popped)
+
+    def left_by_an_operator(self, write: WriteIntent) -> bool:
+        decided = set(write.reconciliations.exclude(resolution="").values_list("resolution", flat=True))
+        return bool(decided & {Resolution.ACCEPT, Resolution.RESEND, Resolution.ABANDON}) or (
+            write.cancel_cause == CancelCause.OPERATOR and not decided
+        )
+
+
+def last_clear(writes: list[WriteIntent]) -> int:
+    """The sequence of the last clear that took effect."""
+    cleared = [write.sequence for write in writes if (write.kind, write.state) == (WriteKind.CLEAR, WriteState.SAVED)]
+    return max(cleared, default=0)
+
+
+NOTHING: set[WriteState] = set()
+FIRST_UNSAVED = {
+    WriteState.PENDING: {WriteState.PENDING},
+    # ambiguous: while an operator's resolution deletes items
+    WriteState.SENDING: {WriteState.PENDING, WriteState.SENDING, WriteState.AMBIGUOUS},
+    WriteState.SAVED: NOTHING,
+    WriteState.AMBIGUOUS: {WriteState.AMBIGUOUS, WriteState.PENDING},
+    WriteState.REFUSED: {WriteState.REFUSED},
+    WriteState.CANCELLED: {WriteState.CANCELLED},
+}
+OTHERS_UNSAVED = {
+    WriteState.PENDING: {WriteState.PENDING},
+    WriteState.SENDING: {WriteState.PENDING},
+    WriteState.SAVED: NOTHING,
+    WriteState.AMBIGUOUS: {WriteState.PENDING},
+    WriteState.REFUSED: {WriteState.CANCELLED},
+    WriteState.CANCELLED: {WriteState.CANCELLED},
+}
+HONEST = {
+    Verdict.SAVED: Resolution.ACCEPT,
+    Verdict.ABSENT: Resolution.RESEND,
+    Verdict.PARTIAL: Resolution.ROLLBACK,
+    Verdict.DUPLICATED: Resolution.REMOVE_DUPLICATES,
+    Verdict.CONTESTED: Resolution.ROLLBACK,
+    Verdict.UNDECIDED: Resolution.RECHECK,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_whatever_fails_each_history_is_what_was_accepted(quick, monkeypatch, caplog):
+    quick.clear()
+    quick.update(SETTINGS)
+    caplog.set_level(logging.ERROR, logger="convsessions")
+    Protocol.monkeypatch = monkeypatch
+    try:
+        run_state_machine_as_test(Protocol, settings=STATEFUL)
+    finally:
+        print("", *(f"{count:7d} {what}" for what, count in sorted(happened.items())), sep="\n")
