@@ -44,6 +44,8 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "django_q",
     "convsessions",
     "convsessions.sandbox",
@@ -99,6 +101,20 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
         "rest_framework.authentication.BasicAuthentication",
     ],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "convsessions",
+    "DESCRIPTION": "Conversations of the OpenAI API that are safe to write to.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    # Its files come with drf-spectacular-sidecar, not from a CDN.
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api",
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "POSTPROCESSING_HOOKS": [],
 }
 
 CONVSESSIONS = {name: _from_environment(name) for name in RULES if f"CONVSESSIONS_{name}" in os.environ}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import connections, transaction
 from django.utils.module_loading import import_string
@@ -35,6 +35,8 @@ class Endpoint(APIView):
     of its own, and a request records one at most.
     """
 
+    url_name: ClassVar[str] = ""
+    """The name of its URL; the OpenAPI document is made by it."""
     renderer_classes = (AsciiJSONRenderer,)
     parser_classes = (StrictJSONParser,)
     versioning_class = None

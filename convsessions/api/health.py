@@ -8,6 +8,7 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError
 from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -28,8 +29,11 @@ SWEEPS_MISSED = 3
 
 
 class Health(Endpoint):
-    authentication_classes = ()
+    url_name = "health"
     throttle_classes = ()
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        return []
 
     def get_permissions(self) -> list[BasePermission]:
         return []

@@ -25,6 +25,8 @@ DEFAULT_ITEMS = 20
 
 
 class Items(Endpoint):
+    url_name = "items"
+
     def get(self, request: Request, session_id: str, **host: Any) -> Response:
         """A page of the remote history in the OpenAI list shape, or with `latest` the newest items in their order.
 
@@ -65,6 +67,8 @@ class Items(Endpoint):
 
 
 class Pop(Endpoint):
+    url_name = "pop"
+
     def post(self, request: Request, session_id: str, **host: Any) -> Response:
         """Record the removal of the newest item. Behind an ambiguous write nobody knows which that is: refused."""
         session = self.session(session_id, Act.WRITE)
@@ -78,6 +82,8 @@ class Pop(Endpoint):
 
 
 class Clear(Endpoint):
+    url_name = "clear"
+
     def post(self, request: Request, session_id: str, **host: Any) -> Response:
         """Record that the conversation is to be deleted; supersedes everything queued before it."""
         session = self.session(session_id, Act.WRITE)

@@ -22,7 +22,7 @@ class SessionSerializer(serializers.ModelSerializer[ConversationSession]):
 
     class Meta:
         model = ConversationSession
-        fields = (
+        fields: tuple[str, ...] = (
             "id", "owner", "key", "conversation_id", "generation", "metadata", "state", "open_writes",
             "needs_attention", "created_at", "updated_at", "deleted_at",
         )  # fmt: skip

@@ -27,6 +27,8 @@ from .waiting import answer, later, represent, wait
 
 
 class Sessions(Endpoint):
+    url_name = "sessions"
+
     def get(self, request: Request, **host: Any) -> Response:
         """The sessions that the user may see, newest first; deleted ones only on demand."""
         found = filters.sessions(request, self.access.visible(rows.sessions()))
@@ -55,6 +57,8 @@ class Sessions(Endpoint):
 
 
 class Session(Endpoint):
+    url_name = "session"
+
     def get(self, request: Request, session_id: str, **host: Any) -> Response:
         """One session. With ``If-None-Match`` 304 when nothing has changed."""
         session = self.session(session_id)
@@ -82,6 +86,8 @@ class Session(Endpoint):
 
 
 class Verify(Endpoint):
+    url_name = "verify"
+
     def post(self, request: Request, session_id: str, **host: Any) -> Response:
         """Compare the journal with the remote history, which is read to its end; changes nothing. Ids of items."""
         session = self.session(session_id)

@@ -20,6 +20,8 @@ from .waiting import answer, progress
 
 
 class SessionWrites(Endpoint):
+    url_name = "session-writes"
+
     def get(self, request: Request, session_id: str, **host: Any) -> Response:
         """The writes of a session, newest first."""
         found = filters.writes(request, rows.writes().filter(session=self.session(session_id)))
@@ -27,11 +29,15 @@ class SessionWrites(Endpoint):
 
 
 class Write(Endpoint):
+    url_name = "write"
+
     def get(self, request: Request, write_id: str, **host: Any) -> Response:
         return progress(request, self.write(write_id), self.access)
 
 
 class Cancel(Endpoint):
+    url_name = "cancel"
+
     def post(self, request: Request, write_id: str, **host: Any) -> Response:
         """Drop what of a write was not sent; what is in flight is settled first."""
         write = self.write(write_id, Act.CANCEL)
@@ -40,6 +46,8 @@ class Cancel(Endpoint):
 
 
 class Reconcile(Endpoint):
+    url_name = "reconcile"
+
     def post(self, request: Request, write_id: str, **host: Any) -> Response:
         """Have an ambiguous write compared with the remote once more by a worker. ``{"reason"}``"""
         write = self.write(write_id, Act.RECONCILE)
@@ -50,6 +58,8 @@ class Reconcile(Endpoint):
 
 
 class Resolve(Endpoint):
+    url_name = "resolve"
+
     def get(self, request: Request, write_id: str, **host: Any) -> Response:
         """What the remote says now about an ambiguous write, what can be done, and the token of this evidence."""
         inspection = operations.inspect_write(self.write(write_id, Act.RESOLVE).pk)

@@ -13,6 +13,8 @@ from rest_framework.test import APIClient
 from convsessions import operations
 from convsessions.models import ConversationSession, WriteIntent
 
+from . import documented
+
 
 def message(text: str = "Hello") -> dict[str, Any]:
     return {"type": "message", "role": "user", "content": text}
@@ -42,6 +44,23 @@ def code_of(response: Response) -> tuple[int, str]:
 
 def texts(items: list[dict[str, Any]]) -> list[str]:
     return [item["content"][0]["text"] for item in items]
+
+
+@pytest.fixture(autouse=True)
+def answers_as_documented(monkeypatch, request) -> None:
+    """Every answer that a test of this folder gets is compared with the OpenAPI document."""
+    if request.node.get_closest_marker("urls"):
+        return
+    send = APIClient.request
+
+    def checked(self: APIClient, **environ: Any) -> Response:
+        response: Response = send(self, **environ)
+        path, query = environ["PATH_INFO"], environ.get("QUERY_STRING", "")
+        if path.startswith(documented.PREFIX) and "format=xml" not in query:
+            documented.check(path, environ["REQUEST_METHOD"], response)
+        return response
+
+    monkeypatch.setattr(APIClient, "request", checked)
 
 
 @pytest.fixture

@@ -64,8 +64,9 @@ def test_an_ambiguous_write_is_told_as_such(owner, ambiguous):
 
 
 @pytest.mark.parametrize(
-    ("latest", "found", "has_more"), [(1, ["3"], True), (2, ["2", "3"], True), (3, ["1", "2", "3"], False), (9, ["1", "2", "3"], False)],
-)  # fmt: skip
+    ("latest", "found", "has_more"),
+    [(1, ["3"], True), (2, ["2", "3"], True), (3, ["1", "2", "3"], False), (9, ["1", "2", "3"], False)],
+)
 def test_the_latest_items_come_in_their_order(owner, saved, latest, found, has_more):
     body = owner.get(f"/api/sessions/{saved.pk}/items/", {"latest": latest}).json()
 
@@ -139,7 +140,8 @@ def test_the_content_of_others_takes_a_permission_of_its_own(saved):
 
 def test_an_unpaired_surrogate_in_the_remote_history_can_be_shown(owner, session, sandbox, monkeypatch):
     item = {"id": "msg_1", "content": "\ud800"}
-    monkeypatch.setattr(operations, "get_items", lambda *args, **kwargs: {"object": "list", "data": [item]})
+    page = {"object": "list", "data": [item], "first_id": "msg_1", "last_id": "msg_1", "has_more": False}
+    monkeypatch.setattr(operations, "get_items", lambda *args, **kwargs: page)
 
     response = owner.get(f"/api/sessions/{session.pk}/items/")
 
