@@ -37,8 +37,11 @@ async def read_items(
         history = await _read(session.conversation_id, limit, client)
         if history.problem is None:
             return session, history.items if limit is None else history.items[-limit:]
-        if await _was_cleared(session, history.problem):
-            continue
+        if history.problem.hold is HoldCode.MISSING:
+            left = max(ends - clock.now(), 0.0)
+            now = await operations.settled_session(session_id, patience=left, client=client)
+            if now.conversation_id != session.conversation_id:
+                continue  # somebody cleared the session while it was read
         tries += 1
         pause = _pause(history.problem, tries)
         if tries >= TRIES or history.problem.then is Then.HOLD or pause > ends - clock.now():
@@ -50,14 +53,6 @@ async def _read(conversation_id: str, limit: int | None, client: Any) -> History
     if limit is None:
         return await aread_all(client, lambda deadline: read_history(conversation_id, "", deadline))
     return await aread_all(client, lambda deadline: read_latest(conversation_id, limit, deadline))
-
-
-async def _was_cleared(session: ConversationSession, problem: Outcome) -> bool:
-    """Whether the conversation is missing because somebody cleared the session while it was read."""
-    if problem.hold is not HoldCode.MISSING:
-        return False
-    now = await operations.settled_session(session.pk, patience=0.0)
-    return now.conversation_id != session.conversation_id
 
 
 def _pause(problem: Outcome, tries: int) -> float:
