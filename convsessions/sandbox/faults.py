@@ -32,6 +32,7 @@ KINDS: dict[str, str] = {
     "error_after": ANY,
     "hang_before": ANY,
     "hang_after": ANY,
+    "hang_lost": ANY,
     "latency": ANY,
     "trickle": ANY,
     "truncated": ANY,
@@ -57,7 +58,7 @@ KINDS: dict[str, str] = {
 _COLUMNS = {"operation", "conversation", "skip", "times"}
 OPTIONS = frozenset(
     {
-        *("seconds", "status", "retry_after", "body", "code", "param", "honest"),
+        *("seconds", "status", "retry_after", "body", "code", "param", "honest", "lost"),
         *("items", "where", "field", "text", "count"),
     }
 )

@@ -63,6 +63,12 @@ def hang_after(exchange: Exchange, options: Options) -> HttpResponseBase:
     return exchange.reply(answer)
 
 
+def hang_lost(exchange: Exchange, options: Options) -> HttpResponseBase:
+    """Nothing stored, ever; the connection is dropped after `seconds`."""
+    _wait(options)
+    return exchange.drop()
+
+
 def late_apply(exchange: Exchange, options: Options) -> HttpResponseBase:
     """Drops the connection, or answers `status`, at once; stores after `seconds`, from a thread of its own."""
     timer = threading.Timer(_seconds(options), _apply_late, [exchange])
@@ -113,11 +119,11 @@ def fewer_ids(exchange: Exchange, _: Options) -> HttpResponseBase:
     return exchange.reply(shortened(exchange.apply()))
 
 
-def twice(exchange: Exchange, _: Options) -> HttpResponseBase:
-    """Stored twice, as by a proxy that retries; the first reply."""
+def twice(exchange: Exchange, options: Options) -> HttpResponseBase:
+    """Stored twice, as by a proxy that retries; the first reply, or with `lost` none."""
     answer = exchange.apply()
     exchange.apply()
-    return exchange.reply(answer)
+    return exchange.drop() if options.get("lost") else exchange.reply(answer)
 
 
 def rate_limited(exchange: Exchange, options: Options) -> HttpResponseBase:
@@ -188,6 +194,7 @@ KINDS: dict[str, Mischief] = {
     "error_after": error_after,
     "hang_before": hang_before,
     "hang_after": hang_after,
+    "hang_lost": hang_lost,
     "late_apply": late_apply,
     "truncated": truncated,
     "html": html,

@@ -12,15 +12,15 @@ Fault = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Seconds. A request that hangs outlives its timeout; a late one lands within timeout and settle delay."""
+    """Seconds. A request that hangs outlives its timeout; what is applied late lands within the settle delay."""
 
     timeout: float = 1.5
     grace: float = 1.0
-    settle: float = 0.4
+    settle: float = 1.0
 
     @property
     def hang(self) -> float:
-        return self.timeout + 0.6
+        return self.timeout + self.settle / 4
 
     @property
     def late(self) -> float:
@@ -34,6 +34,7 @@ APPEND_FAULTS = (
     "error_after",
     "hang_before",
     "hang_after",
+    "hang_lost",
     "late_apply",
     "truncated",
     "html",

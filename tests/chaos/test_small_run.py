@@ -18,7 +18,7 @@ pytestmark = [
 
 
 def test_nothing_is_lost_or_doubled_in_a_small_storm(sandbox, quick, tmp_path):
-    timings = Timings(timeout=1.0, grace=0.6, settle=0.3)
+    timings = Timings(timeout=1.0, grace=0.6, settle=1.0)
     quick.update(
         REQUEST_TIMEOUT=timings.timeout,
         LEASE_GRACE=timings.grace,

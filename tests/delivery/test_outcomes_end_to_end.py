@@ -25,12 +25,13 @@ UNKNOWN_BUT_SAVED = {
     "fewer ids than items": ("fewer_ids", {}),
     "a byte now and then": ("trickle", {"seconds": 0.3}),
     "applied late, within the deadline": ("late_apply", {"seconds": 0.5}),
+    "applied after the deadline, within the settle delay": ("hang_before", {"seconds": 1.2}),
 }
 UNKNOWN_AND_ABSENT = {
     "dropped before saving": ("lost_before", {}),
     "500 before saving": ("error_before", {"status": 500}),
     "503 before saving": ("error_before", {"status": 503}),
-    "hang before saving": ("hang_before", {"seconds": 1.5, "times": 1}),
+    "hang, and never saved": ("hang_lost", {"seconds": 1.5}),
     "HTML before saving": ("html_before", {}),
 }
 NOT_APPLIED_AND_RETRIED = {
@@ -148,15 +149,31 @@ def test_a_foreign_writer_in_between_does_not_disturb_the_decision(sandbox, sess
 
 def test_a_copy_that_a_proxy_made_is_found_with_the_lost_reply(sandbox, session):
     write = append(session, 5)
-    sandbox.fault("lost_after", operation="append_items")
-    operations.deliver(session.pk, budget=0)  # creates the conversation
-    operations.deliver(session.pk, budget=0)  # sends, and loses the reply
-    session.refresh_from_db()
-    sandbox.append_foreign(session.conversation_id, messages(5))
+    sandbox.fault("twice", lost=True)
     write = deliver_until_settled(write)
 
     assert write.state == WriteState.AMBIGUOUS
     assert write.reconciliations.get().verdict == Verdict.DUPLICATED
+
+
+def test_a_copy_that_no_reply_told_of_is_found_where_writes_are_verified(sandbox, session, quick):
+    quick["VERIFY_WRITES"] = True
+    write = append(session, 45)
+    sandbox.fault("twice", skip=1)
+    write = deliver_until_settled(write)
+
+    assert (write.state, write.items_saved) == (WriteState.AMBIGUOUS, 45)
+    assert len(write.reconciliations.get().evidence["extra"]) == 20
+
+
+def test_verifying_a_write_costs_one_read(sandbox, session, quick):
+    quick["VERIFY_WRITES"] = True
+    assert deliver_until_settled(append(session, 45)).state == WriteState.SAVED
+    assert [row["operation"] for row in sandbox.requests()] == [
+        "create_conversation",
+        *["append_items"] * 3,
+        "list_items",
+    ]
 
 
 def test_a_request_that_lands_after_it_was_judged_absent_is_found_at_the_end(sandbox, session, quick):

@@ -17,13 +17,9 @@ EXPECTED = texts(messages(25))
 
 @pytest.fixture
 def duplicated(sandbox, session):
-    """25 items; the first chunk's reply was lost, and it stands twice in the remote history."""
+    """25 items; a proxy sent the first chunk twice and lost the reply."""
     write = append(session, 25)
-    sandbox.fault("lost_after", operation="append_items")
-    operations.deliver(session.pk, budget=0)  # creates the conversation
-    operations.deliver(session.pk, budget=0)  # sends, and loses the reply
-    session.refresh_from_db()
-    sandbox.append_foreign(session.conversation_id, messages(20))
+    sandbox.fault("twice", lost=True)
     write = deliver_until_settled(write)
     assert (write.state, write.error_code) == (WriteState.AMBIGUOUS, Verdict.DUPLICATED)
     return write

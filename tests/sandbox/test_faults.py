@@ -173,6 +173,27 @@ def test_a_reply_with_fewer_ids(client: OpenAI, sandbox: SandboxProcess, convers
     assert texts(sandbox.items(conversation)) == ["1", "2", "3"]
 
 
+def test_a_hang_of_which_nothing_is_ever_stored(client: OpenAI, sandbox: SandboxProcess, conversation: str) -> None:
+    sandbox.fault("hang_lost", seconds=0.4)
+
+    with pytest.raises(APITimeoutError):
+        append(client.with_options(timeout=0.2), conversation, "1")
+
+    eventually(lambda: sandbox.requests(conversation)[-1]["finished_at"])
+    assert sandbox.items(conversation) == []
+
+
+def test_a_batch_that_is_stored_twice_while_the_reply_is_lost(
+    client: OpenAI, sandbox: SandboxProcess, conversation: str
+) -> None:
+    sandbox.fault("twice", lost=True)
+
+    with pytest.raises(APIConnectionError):
+        append(client, conversation, "1", "2")
+
+    assert texts(sandbox.items(conversation)) == ["1", "2", "1", "2"]
+
+
 def test_a_batch_that_is_stored_twice(client: OpenAI, sandbox: SandboxProcess, conversation: str) -> None:
     sandbox.fault("twice")
 
