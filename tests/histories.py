@@ -32,7 +32,7 @@ def append(session: ConversationSession, count: int, **options: Any) -> WriteInt
     return operations.append_items(session.pk, messages(count, **options))
 
 
-def eventually(condition: Callable[[], T], *, seconds: float = 20.0) -> T:
+def eventually(condition: Callable[[], T], *, seconds: float = 60.0) -> T:
     """The first true value of `condition`; fails after `seconds`."""
     ends = time.monotonic() + seconds
     while not (value := condition()):
@@ -41,7 +41,7 @@ def eventually(condition: Callable[[], T], *, seconds: float = 20.0) -> T:
     return value
 
 
-def deliver_until_settled(write: WriteIntent, *, seconds: float = 20.0) -> WriteIntent:
+def deliver_until_settled(write: WriteIntent, *, seconds: float = 60.0) -> WriteIntent:
     """Deliver as often as it takes, as doorbells and sweeps would, until the write is settled or needs a person."""
 
     def settled() -> WriteIntent | None:

@@ -19,6 +19,8 @@ from .ours import Setup, Storm
 from .plan import Timings, acts
 
 NAIVE_TRIES = 4
+PATIENCE = 20.0
+"""Seconds that an application waits for one call."""
 
 
 def run(setup: Setup, sandbox: SandboxProcess, timings: Timings, *, retry: bool) -> dict[str, Any]:
@@ -58,7 +60,9 @@ async def _run(setup: Setup, sandbox: SandboxProcess, timings: Timings, *, tries
 async def _append(session: OpenAIConversationsSession, items: list[dict[str, Any]], tries: int) -> None:
     for _ in range(tries):
         try:
-            await session.add_items(items)
+            # Without this it may never return: a reply that comes a byte now and then meets no timeout of its client.
+            async with asyncio.timeout(PATIENCE):
+                await session.add_items(items)
         except Exception:  # noqa: BLE001 - whatever an application would catch
             continue
         return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
 from django.db import connection
 from django.utils import timezone
@@ -47,27 +45,16 @@ def big_journal():
     return sessions
 
 
-def plan_of(queryset) -> str:
-    return queryset.explain(analyze=True)
-
-
-def test_the_head_write_of_a_session(big_journal):
-    plan = plan_of(WriteIntent.objects.queue(big_journal[1].pk)[:1])
-    assert "convsessions_queue" in plan
-    assert "Seq Scan" not in plan
-
-
-def test_the_head_write_of_a_session_that_does_not_exist(big_journal):
-    assert "Seq Scan" not in plan_of(WriteIntent.objects.queue(uuid.uuid4())[:1])
-
-
-def test_sessions_with_work_and_no_live_lease(big_journal):
-    plan = plan_of(ConversationSession.objects.due(timezone.now())[:100])
-    assert "convsessions_wake" in plan
-    assert "Seq Scan" not in plan
-
-
-def test_what_needs_attention(big_journal):
-    plan = plan_of(WriteIntent.objects.needing_attention().order_by("-created_at")[:100])
-    assert "convsessions_attention" in plan
-    assert "Seq Scan" not in plan
+def test_the_hot_queries_use_their_indexes(big_journal):
+    queries = {
+        "the head write of a session": (WriteIntent.objects.queue(big_journal[1].pk)[:1], "convsessions_queue"),
+        "sessions with work": (ConversationSession.objects.due(timezone.now())[:100], "convsessions_wake"),
+        "what needs attention": (
+            WriteIntent.objects.needing_attention().order_by("-created_at")[:100],
+            "convsessions_attention",
+        ),
+    }
+    for name, (query, index) in queries.items():
+        plan = query.explain(analyze=True)
+        assert index in plan, f"{name}:\n{plan}"
+        assert "Seq Scan" not in plan, f"{name}:\n{plan}"
