@@ -61,12 +61,12 @@ def _plan_append(turn: Turn, write: WriteIntent) -> Step | None:
     chunk = turn.next_chunk(write)
     if chunk is None:
         return _plan_end(turn, write)
-    if write.cancel_cause == CancelCause.CLEAR or write.resolution == Resolution.ROLLBACK:
-        # The conversation is about to be deleted, or this write's items were: nothing depends on what is in flight.
+    if write.resolution == Resolution.ROLLBACK:
         turn.note_interrupted(write)
         turn.cancel(write)
         return None
     if chunk.state == WriteState.SENDING:
+        # Also before a clear: it may be cancelled or refused yet, and then what is there has to be known.
         turn.note_interrupted(write)
         return Reconcile(write_id=write.pk, chunk_id=chunk.pk, question=_question(turn, chunk))
     if write.cancel_cause:

@@ -5,6 +5,8 @@ Nothing here guesses: an outcome that is not known leaves the chunk `sending`, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from convsessions.conf import conf
 from convsessions.exceptions import LeaseLost
 from convsessions.items.comparison import contained
@@ -14,7 +16,7 @@ from convsessions.reconcile.engine import Answer, TooEarly, Unreadable, find_cop
 from convsessions.reconcile.matching import Finding
 from convsessions.reconcile.reading import History
 from convsessions.remote.outcomes import Outcome, Then
-from convsessions.states import HoldCode, Operation, OutcomeKind, Verdict, WriteKind, WriteState
+from convsessions.states import CancelCause, HoldCode, Operation, OutcomeKind, Verdict, WriteKind, WriteState
 
 from .steps import LookForCopies, ReadNewest, ReadTail, Reconcile, Send
 
@@ -61,7 +63,7 @@ def _settle_applied_append(turn: Turn, write: WriteIntent, chunk: WriteChunk, st
     # Applied, but not as sent: an id of another conversation's item brings that item, whatever was sent (recorded).
     evidence = {"reply": outcome.ids, "altered": altered, "parts": altered, "anchor": chunk.anchor}
     turn.record_reconciliation(write, chunk, Verdict.PARTIAL, evidence)
-    turn.ambiguous(write, chunk, Verdict.PARTIAL, claimed=outcome.ids)
+    _leave_open(turn, write, chunk, Verdict.PARTIAL, claimed=outcome.ids)
 
 
 def _settle_applied(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome) -> None:
@@ -80,16 +82,21 @@ def _settle_applied(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome
 
 
 def _try_again(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome) -> None:
-    # Deleting one id or setting the same metadata twice is harmless, and of a conversation that was created unnoticed
-    # an empty orphan remains, which the attempt's row records.
+    # Deleting one id twice is harmless, and of a conversation that was created unnoticed an empty orphan remains, which
+    # the attempt's row records.
     created = step.call.operation is Operation.CREATE_CONVERSATION
     hold = HoldCode.UNREACHABLE if created else HoldCode.UNCONFIRMED
-    turn.hold(write, hold, backoff(write), error_code=outcome.code)
+    seconds = backoff(write)
+    if step.call.operation is Operation.UPDATE_CONVERSATION:
+        # Setting the same metadata twice is harmless too, but not after what the next write sets: this write goes on
+        # only once its request can no longer land.
+        seconds = max(seconds, step.call.not_after - turn.started + conf.SETTLE_SECONDS)
+    turn.hold(write, hold, seconds, error_code=outcome.code)
 
 
 def _wait_or_refuse(turn: Turn, write: WriteIntent, chunk: WriteChunk | None, outcome: Outcome) -> None:
     if outcome.then is Then.REFUSE and write.doomed_ids:
-        turn.ambiguous(write, None, Verdict.UNDECIDED)
+        _leave_open(turn, write, None, Verdict.UNDECIDED)
     elif outcome.then is Then.REFUSE:
         turn.refuse(write, chunk, code=outcome.code, param=outcome.param)
     else:
@@ -126,12 +133,12 @@ def _settle_finding(turn: Turn, write: WriteIntent, chunk: WriteChunk, finding: 
     if finding.verdict is Verdict.SAVED:
         turn.chunk_saved(write, chunk, finding.ids)
     elif finding.verdict is not Verdict.ABSENT:
-        turn.ambiguous(write, chunk, finding.verdict)
+        _leave_open(turn, write, chunk, finding.verdict)
     elif write.error_code == ALREADY_THERE:
         # Not ours: the caller gave an id that the conversation has. Sent again, it would be refused again.
         turn.refuse(write, chunk, code=ALREADY_THERE)
     elif _sends_without_an_answer(chunk) >= MAX_SENDS:
-        turn.ambiguous(write, chunk, Verdict.ABSENT)
+        _leave_open(turn, write, chunk, Verdict.ABSENT)
     else:
         turn.chunk_not_applied(chunk, judged_absent=True)
         turn.clear_hold(write)
@@ -144,11 +151,22 @@ def _sends_without_an_answer(chunk: WriteChunk) -> int:
 
 
 def _settle_unreadable(turn: Turn, write: WriteIntent, chunk: WriteChunk | None, problem: Outcome) -> None:
-    if write.failures < MAX_READ_FAILURES or problem.then is Then.HOLD:
+    may_wait = write.failures < MAX_READ_FAILURES or problem.then is Then.HOLD
+    if may_wait and write.cancel_cause != CancelCause.CLEAR:
         _hold_read(turn, write, problem)
     else:
         turn.record_reconciliation(write, chunk, Verdict.UNDECIDED, {"code": problem.code, "status": problem.status})
-        turn.ambiguous(write, chunk, Verdict.UNDECIDED)
+        _leave_open(turn, write, chunk, Verdict.UNDECIDED)
+
+
+def _leave_open(
+    turn: Turn, write: WriteIntent, chunk: WriteChunk | None, verdict: Verdict, *, claimed: Sequence[str] = ()
+) -> None:
+    """The evidence did not decide. That is for a person, unless a clear waits, which takes all of it away."""
+    if write.cancel_cause == CancelCause.CLEAR:
+        turn.cancel(write)
+    else:
+        turn.ambiguous(write, chunk, verdict, claimed=claimed)
 
 
 def _hold_read(turn: Turn, write: WriteIntent, problem: Outcome) -> None:
@@ -158,6 +176,9 @@ def _hold_read(turn: Turn, write: WriteIntent, problem: Outcome) -> None:
 def settle_copies(turn: Turn, step: LookForCopies, history: History) -> None:
     """Record whether a request that was judged absent landed after all."""
     write = _same_write(turn, step.write_id)
+    if write.cancel_cause == CancelCause.CLEAR:
+        turn.write_saved(write)  # as planning does: copies go with the conversation, and must not hold up the clear
+        return
     if history.problem is not None:
         _settle_unreadable(turn, write, None, history.problem)
         return

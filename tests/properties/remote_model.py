@@ -21,6 +21,7 @@ from convsessions.remote.calls import (
     DeleteItem,
     ListItems,
     RemoteCall,
+    UpdateConversation,
 )
 from convsessions.remote.gateway import DEADLINE, STALE
 from convsessions.remote.outcomes import Outcome
@@ -47,6 +48,8 @@ class Fault(enum.Enum):
     REFUSED_CONNECTION = enum.auto()
     RATE_LIMITED = enum.auto()
     BAD_KEY = enum.auto()
+    REFUSED = enum.auto()
+    """A definite no: 400."""
     TWICE = enum.auto()
     """Applied by a proxy that sent it twice; the reply is lost."""
 
@@ -62,6 +65,7 @@ class RemoteModel:
     spend: Callable[[float], None]
     settle: float
     conversations: dict[str, list[Item]] = field(default_factory=dict)
+    metadata: dict[str, dict[str, str]] = field(default_factory=dict)
     late: list[tuple[float, RemoteCall]] = field(default_factory=list)
     ids: int = 0
 
@@ -87,7 +91,7 @@ class RemoteModel:
             self._apply(call)
 
     def _read(self, call: RemoteCall, fault: Fault) -> Outcome:
-        if fault in {Fault.NONE, Fault.LATE, Fault.TWICE}:
+        if fault in {Fault.NONE, Fault.LATE, Fault.TWICE, Fault.REFUSED}:
             assert isinstance(call, ListItems)
             return outcomes.of_response(call, *self._list(call))
         return self._outcome(call, fault, 0, None)
@@ -102,6 +106,8 @@ class RemoteModel:
                 return outcomes.of_response(call, 429, {"retry-after": "0.3"}, None)
             case Fault.BAD_KEY:
                 return outcomes.of_response(call, 401, {}, {"error": {"code": "invalid_api_key"}})
+            case Fault.REFUSED:
+                return outcomes.of_response(call, 400, {}, {"error": {"code": "invalid_value", "param": "items[0]"}})
             case Fault.REFUSED_CONNECTION:
                 return outcomes.never_sent("ConnectError")
             case Fault.REPLY_LATE:
@@ -114,6 +120,7 @@ class RemoteModel:
         if isinstance(call, CreateConversation):
             conversation_id = self._new_id("conv")
             self.conversations[conversation_id] = []
+            self.metadata[conversation_id] = dict(call.metadata)
             return 200, {"id": conversation_id}
         items = self.conversations.get(call.conversation_id)
         if items is None:
@@ -122,6 +129,9 @@ class RemoteModel:
             new = [{**item, "id": self._new_id("msg")} for item in json.loads(call.payload)]
             items += new
             return 200, {"data": new, "has_more": False}
+        if isinstance(call, UpdateConversation):
+            self.metadata[call.conversation_id] = dict(call.metadata)
+            return 200, {"id": call.conversation_id}
         if isinstance(call, DeleteConversation):
             del self.conversations[call.conversation_id]
             return 200, {"deleted": True}

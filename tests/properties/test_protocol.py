@@ -27,7 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from convsessions import operations
+from convsessions import lifecycle, operations
 from convsessions.delivery import drivers, protocol
 from convsessions.delivery.protocol import Ending, Report
 from convsessions.delivery.settling import MAX_SENDS
@@ -35,7 +35,7 @@ from convsessions.exceptions import IllegalMove
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, Reconciliation, RequestAttempt, WriteChunk, WriteIntent
 from convsessions.remote.calls import Pause
-from convsessions.states import ACTIVE_STATES, CancelCause, Resolution, Verdict, WriteKind, WriteState
+from convsessions.states import ACTIVE_STATES, Resolution, Verdict, WriteKind, WriteState
 
 from .profiles import STATEFUL
 from .remote_model import Fault, RemoteModel
@@ -91,7 +91,7 @@ FEW_FAULTS = st.lists(st.just(Fault.NONE) | FAULTS, min_size=1, max_size=12)
 ONE_OF = st.integers(0, 9)
 """Which one of those that there are, modulo their number."""
 SESSION = st.integers(0, SESSIONS - 1)
-KINDS = st.sampled_from(["append"] * 7 + ["pop"] * 2 + ["clear"])
+KINDS = st.sampled_from(["append"] * 7 + ["pop"] * 2 + ["clear", "metadata"])
 ITEMS = st.integers(1, 12) | st.integers(1, 45)
 
 
@@ -111,6 +111,8 @@ class Protocol(RuleBasedStateMachine):
         self.workers: list[Worker] = []
         self.records: dict[uuid.UUID, list[str]] = {}
         """The texts of each write, as its author knows them."""
+        self.earlier: list[tuple[uuid.UUID, int, list[str]]] = []
+        """What of a write was saved before it was refused and tried again: the write, its sequence then, the texts."""
         self.disturbed: set[int] = set()
         """Sessions with a foreign writer or a request that was applied twice: only these may need a person."""
         self.deleted_by_others: set[str | None] = set()
@@ -135,6 +137,9 @@ class Protocol(RuleBasedStateMachine):
             texts = [f"{self.count}.{index}" for index in range(items)]
             messages = [{"type": "message", "role": "user", "content": text} for text in texts]
             write = operations.append_items(session_id, messages)
+        elif kind == "metadata":
+            self.count += 1
+            write = lifecycle.update_session(session_id, metadata={"count": str(self.count)}).write
         else:
             write = operations.pop_item(session_id) if kind == "pop" else operations.clear_session(session_id)
         self.records[write.pk] = texts
@@ -148,6 +153,27 @@ class Protocol(RuleBasedStateMachine):
                 act(write.pk)
         else:
             act(write.pk)
+
+    @precondition(lambda self: self.refused())
+    @rule(which=ONE_OF)
+    def refused_write_is_tried_again(self, which: int) -> None:
+        """The rest of it comes after all that was recorded meanwhile."""
+        write, session = self.refused()[which % len(self.refused())]
+        if write.generation not in (None, session.generation):
+            with pytest.raises(IllegalMove):
+                operations.retry_write(write.pk)
+            return
+        told = sum(len(texts) for of, _, texts in self.earlier if of == write.pk)
+        self.earlier.append((write.pk, write.sequence, self.records[write.pk][told : write.items_saved]))
+        operations.retry_write(write.pk)
+
+    def refused(self) -> list[tuple[WriteIntent, ConversationSession]]:
+        return [
+            (write, self.session(index))
+            for index in range(SESSIONS)
+            for write in self.writes(index)
+            if write.state == WriteState.REFUSED
+        ]
 
     def open_writes(self) -> list[WriteIntent]:
         # Not by the sessions' ids, which are random: an example must do the same when it is replayed.
@@ -399,41 +425,49 @@ class Protocol(RuleBasedStateMachine):
         present = self.remote.texts(self.session(index).conversation_id)
         others = undefined | self.deleted_by_others | {text for text in present if text.startswith("foreign")}
         assert [text for text in present if text not in others] == [text for text in expected if text not in others]
+        session = self.session(index)
+        assert self.remote.metadata.get(session.conversation_id, session.metadata) == session.metadata
         if index not in self.disturbed:
             assert not operations.verify_session(self.sessions[index])
 
     def expected(self, index: int) -> tuple[list[str], set[str]]:
         """The texts that the history must hold, in order; and those that an operator left to chance."""
-        texts: list[str] = []
-        undefined: set[str] = set()
         cleared = last_clear(self.writes(index))
-        if index == 0 and self.adopted and not cleared:
-            texts.append(FOREIGN["content"])
-        for write in self.writes(index):
-            given = self.records[write.pk]
-            if write.sequence <= cleared:
+        texts = [FOREIGN["content"]] if index == 0 and self.adopted and not cleared else []
+        undefined: set[str] = set()
+        for sequence, write, given in self.parts(index):
+            if sequence <= cleared:
                 assert write.settled
             elif write.kind == WriteKind.APPEND:
-                assert write.state in {WriteState.SAVED, WriteState.CANCELLED}
-                texts += given[: write.items_saved]
+                texts += given
                 if self.left_by_an_operator(write):
-                    undefined |= set(given)
+                    undefined |= set(self.records[write.pk])
             elif write.kind == WriteKind.POP and write.state == WriteState.SAVED:
                 self.check_pop(write, texts, index)
         return texts, undefined
 
+    def parts(self, index: int) -> list[tuple[int, WriteIntent, list[str]]]:
+        """Each write, with what of it took effect at which place in the order: (sequence, write, its saved texts)."""
+        parts: list[tuple[int, WriteIntent, list[str]]] = []
+        for write in self.writes(index):
+            before = [(sequence, texts) for of, sequence, texts in self.earlier if of == write.pk]
+            told = sum(len(texts) for _, texts in before)
+            rolled_back = write.resolution == Resolution.ROLLBACK
+            parts += [(sequence, write, [] if rolled_back else texts) for sequence, texts in before]
+            parts.append((write.sequence, write, self.records[write.pk][told : write.items_saved]))
+        return sorted(parts, key=lambda part: part[0])
+
     def check_pop(self, write: WriteIntent, texts: list[str], index: int) -> None:
         popped = write.popped and write.popped["content"]
-        if index not in self.disturbed:
+        was_refused = any(of == write.pk for of, _, _ in self.earlier)  # then it keeps the item that it had found
+        if index not in self.disturbed and not was_refused:
             assert popped == (texts[-1] if texts else None)
         if popped in texts:
             texts.remove(popped)
 
     def left_by_an_operator(self, write: WriteIntent) -> bool:
         decided = set(write.reconciliations.exclude(resolution="").values_list("resolution", flat=True))
-        return bool(decided & {Resolution.ACCEPT, Resolution.RESEND, Resolution.ABANDON}) or (
-            write.cancel_cause == CancelCause.OPERATOR and not decided
-        )
+        return bool(decided & {Resolution.ACCEPT, Resolution.RESEND, Resolution.ABANDON})
 
 
 def last_clear(writes: list[WriteIntent]) -> int:
@@ -449,7 +483,8 @@ FIRST_UNSAVED = {
     WriteState.SENDING: {WriteState.PENDING, WriteState.SENDING, WriteState.AMBIGUOUS},
     WriteState.SAVED: NOTHING,
     WriteState.AMBIGUOUS: {WriteState.AMBIGUOUS, WriteState.PENDING},
-    WriteState.REFUSED: {WriteState.REFUSED},
+    # pending: refused before a request of it was sent, as creating its conversation was
+    WriteState.REFUSED: {WriteState.REFUSED, WriteState.PENDING},
     WriteState.CANCELLED: {WriteState.CANCELLED},
 }
 OTHERS_UNSAVED = {
@@ -457,7 +492,7 @@ OTHERS_UNSAVED = {
     WriteState.SENDING: {WriteState.PENDING},
     WriteState.SAVED: NOTHING,
     WriteState.AMBIGUOUS: {WriteState.PENDING},
-    WriteState.REFUSED: {WriteState.CANCELLED},
+    WriteState.REFUSED: {WriteState.PENDING},  # an operator's retry sends them
     WriteState.CANCELLED: {WriteState.CANCELLED},
 }
 HONEST = {

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from convsessions import operations
+from convsessions import lifecycle, operations
 from convsessions.delivery import protocol
 from convsessions.delivery.protocol import Ending
 from convsessions.delivery.settling import MAX_READ_FAILURES, MAX_SENDS
 from convsessions.journal.locking import alias
+from convsessions.remote import outcomes
 from convsessions.remote.calls import AppendItems, ListItems, Pause
 from convsessions.states import Verdict, WriteState
-from tests.histories import messages
+from tests.histories import messages, texts
 
 from .remote_model import Fault, RemoteModel
 from .simulated_time import SimulatedTime
@@ -175,3 +176,121 @@ def test_a_history_that_stays_unreadable_goes_to_a_person_at_last(session, remot
 
     assert (ambiguous.state, ambiguous.error_code) == (WriteState.AMBIGUOUS, Verdict.UNDECIDED)
     assert len(faults["ListItems"]) == 100 - MAX_READ_FAILURES - 1
+
+
+def test_a_clear_that_is_cancelled_again_leaves_it_known_what_was_saved_before(session, remote, time):
+    """The write that it superseded was in flight: its chunk is there, whoever took it for cancelled."""
+    write = operations.append_items(session.pk, messages(25))
+    delivery = Delivery(session, remote, time, AppendItems=[Fault.NONE, Fault.REPLY_LOST])
+    while not isinstance(delivery.request, AppendItems):
+        delivery.step()
+    delivery.step()
+    clear = operations.clear_session(session.pk)
+    delivery.step()
+    operations.cancel_write(clear.pk)
+
+    delivery.to_the_end()
+
+    superseded = operations.get_write(write.pk)
+    assert (superseded.state, superseded.items_saved) == (WriteState.SAVED, 25)
+    assert remote.texts("conv_1") == ["before", *texts(messages(25))]
+
+
+def test_a_crash_before_a_clear_that_is_cancelled_again_leaves_it_known_what_was_saved(session, remote, time):
+    write = operations.append_items(session.pk, messages(45))
+    delivery = Delivery(session, remote, time)
+    while not isinstance(delivery.request, AppendItems):
+        delivery.step()
+    remote.perform(delivery.request)
+    delivery.generator.close()
+    clear = operations.clear_session(session.pk)
+    time.spend(60.0)
+    delivery = Delivery(session, remote, time)
+    operations.cancel_write(clear.pk)
+
+    delivery.to_the_end()
+
+    superseded = operations.get_write(write.pk)
+    assert (superseded.state, superseded.items_saved) == (WriteState.CANCELLED, 20)
+    assert remote.texts("conv_1") == ["before", *texts(messages(20))]
+
+
+def in_flight(session, remote, time, **faults):
+    """A delivery whose append was sent, and waits for its outcome."""
+    delivery = Delivery(session, remote, time, **faults)
+    while not isinstance(delivery.request, AppendItems):
+        delivery.step()
+    return delivery
+
+
+def altered(outcome):
+    items = [{**item, "content": "something else"} for item in outcome.items]
+    return outcomes.applied({**outcome.data, "data": items}, status=200)
+
+
+def test_an_altered_reply_does_not_hold_up_a_clear(session, remote, time):
+    write = operations.append_items(session.pk, messages(1))
+    delivery = in_flight(session, remote, time)
+    clear = operations.clear_session(session.pk)
+    delivery.send(altered(remote.perform(delivery.request)))
+
+    delivery.to_the_end()
+
+    assert operations.get_write(write.pk).state == WriteState.CANCELLED
+    assert operations.get_write(clear.pk).state == WriteState.SAVED
+
+
+def test_a_doubled_chunk_does_not_hold_up_a_clear(session, remote, time):
+    write = operations.append_items(session.pk, messages(1))
+    delivery = in_flight(session, remote, time, AppendItems=[Fault.TWICE])
+    clear = operations.clear_session(session.pk)
+
+    delivery.to_the_end()
+
+    assert operations.get_write(write.pk).state == WriteState.CANCELLED
+    assert write.reconciliations.get().verdict == Verdict.DUPLICATED
+    assert operations.get_write(clear.pk).state == WriteState.SAVED
+
+
+def test_an_unreadable_history_does_not_hold_up_a_clear(session, remote, time):
+    write = operations.append_items(session.pk, messages(1))
+    faults = {"AppendItems": [Fault.REPLY_LOST], "ListItems": [Fault.NONE, Fault.BAD_KEY]}
+    delivery = in_flight(session, remote, time, **faults)
+    clear = operations.clear_session(session.pk)
+
+    delivery.to_the_end()
+
+    assert operations.get_write(write.pk).state == WriteState.CANCELLED
+    assert operations.get_write(clear.pk).state == WriteState.SAVED
+
+
+def test_a_last_look_for_copies_does_not_hold_up_a_clear(session, remote, time):
+    write = operations.append_items(session.pk, messages(1))
+    delivery = in_flight(session, remote, time, AppendItems=[Fault.LOST, Fault.TWICE])
+    delivery.step()
+    while not (isinstance(delivery.request, ListItems) and operations.get_write(write.pk).items_saved):
+        assert delivery.report is None
+        if isinstance(delivery.request, AppendItems):
+            delivery.send(remote.perform(delivery.request))
+        else:
+            delivery.step()
+    remote.conversations["conv_1"].append({**EXISTING, "content": "m0", "id": "msg_late"})
+    clear = operations.clear_session(session.pk)
+
+    delivery.to_the_end()
+
+    assert operations.get_write(write.pk).state == WriteState.SAVED
+    assert operations.get_write(clear.pk).state == WriteState.SAVED
+
+
+def test_metadata_of_which_the_outcome_is_unknown_is_never_set_after_a_later_change(session, remote, time):
+    """A request that lands late must not undo what was set meanwhile."""
+    lifecycle.update_session(session.pk, metadata={"n": "1"})
+    later = lifecycle.update_session(session.pk, metadata={"n": "2"}).write
+
+    settled = deliver_until_settled(later, remote, time, UpdateConversation=[Fault.LATE])
+    time.spend(10.0)
+    remote.land()
+
+    assert settled.state == WriteState.SAVED
+    assert remote.metadata["conv_1"] == {"n": "2"}
