@@ -31,10 +31,15 @@ def database_url() -> str:
 
 
 def site_environment(base_url: str, convsessions: Mapping[str, Any]) -> dict[str, str]:
-    """The environment of a process of the same site: its database, its API, its settings."""
+    """The environment of a process of the site that the tests run in."""
+    return site_settings(database_url(), base_url, convsessions)
+
+
+def site_settings(database: str, base_url: str, convsessions: Mapping[str, Any]) -> dict[str, str]:
+    """The environment of a process of a site: its database, its API, its settings."""
     values = {f"CONVSESSIONS_{name}": json.dumps(value) for name, value in convsessions.items() if name != "DISPATCHER"}
     queue = {"Q_WORKERS": "2", "Q_TIMEOUT": "40", "Q_RETRY": "120", "Q_POLL": "0.05"}
-    site = {"DATABASE_URL": database_url(), "OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": base_url}
+    site = {"DATABASE_URL": database, "OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": base_url}
     return {**os.environ, **queue, **values, **site}
 
 
