@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 
 SLOW_IS_FINE = [
     HealthCheck.too_slow,
@@ -14,13 +14,6 @@ SLOW_IS_FINE = [
 ]
 
 PROFILES = {
-    "debug": settings(
-        max_examples=60,
-        stateful_step_count=30,
-        deadline=None,
-        suppress_health_check=SLOW_IS_FINE,
-        phases=[Phase.generate],
-    ),
     "default": settings(max_examples=150, stateful_step_count=30, deadline=None, suppress_health_check=SLOW_IS_FINE),
     "thorough": settings(max_examples=3000, stateful_step_count=60, deadline=None, suppress_health_check=SLOW_IS_FINE),
 }

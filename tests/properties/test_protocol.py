@@ -85,6 +85,28 @@ class Worker:
             self.request, self.report = None, end.value
 
 
+class Seen:
+    """What there is to choose from for the next step: noted once a step, for the preconditions ask often."""
+
+    def __init__(self) -> None:
+        self.open: list[WriteIntent] = []
+        self.ambiguous: list[WriteIntent] = []
+        self.refused: list[WriteIntent] = []
+        self.conversations: list[tuple[str, int]] = []
+        self.overtaken: list[Worker] = []
+
+    def note(self, index: int, session: ConversationSession, writes: list[WriteIntent], machine: Protocol) -> None:
+        for write in writes:
+            write.session = session
+        self.open += [write for write in writes if not write.settled]
+        self.ambiguous += [write for write in writes if write.state == WriteState.AMBIGUOUS]
+        self.refused += [write for write in writes if write.state == WriteState.REFUSED]
+        if session.conversation_id in machine.remote.conversations:
+            self.conversations.append((session.conversation_id, index))
+        workers = [worker for worker in machine.workers if worker.session_id == session.pk]
+        self.overtaken += [worker for worker in workers if worker.token != session.lease_token]
+
+
 FOREIGN = {"type": "message", "role": "user", "content": "foreign 0"}
 FAULTS = st.sampled_from(Fault)
 FEW_FAULTS = st.lists(st.just(Fault.NONE) | FAULTS, min_size=1, max_size=12)
@@ -117,6 +139,7 @@ class Protocol(RuleBasedStateMachine):
         """Sessions with a foreign writer or a request that was applied twice: only these may need a person."""
         self.deleted_by_others: set[str | None] = set()
         self.count = 0
+        self.seen = Seen()
         rung.clear()
         for index in range(SESSIONS):
             self.record_write(index, "append", items)
@@ -144,40 +167,28 @@ class Protocol(RuleBasedStateMachine):
             write = operations.pop_item(session_id) if kind == "pop" else operations.clear_session(session_id)
         self.records[write.pk] = texts
 
-    @precondition(lambda self: self.open_writes())
+    @precondition(lambda self: self.seen.open)
     @rule(which=ONE_OF, act=st.sampled_from([operations.cancel_write, operations.retry_write]))
     def author_intervenes(self, which: int, act: Callable[[uuid.UUID], WriteIntent]) -> None:
-        write = self.open_writes()[which % len(self.open_writes())]
+        write = self.seen.open[which % len(self.seen.open)]
         if write.state == WriteState.AMBIGUOUS:
             with pytest.raises(IllegalMove):
                 act(write.pk)
         else:
             act(write.pk)
 
-    @precondition(lambda self: self.refused())
+    @precondition(lambda self: self.seen.refused)
     @rule(which=ONE_OF)
     def refused_write_is_tried_again(self, which: int) -> None:
         """The rest of it comes after all that was recorded meanwhile."""
-        write, session = self.refused()[which % len(self.refused())]
-        if write.generation not in (None, session.generation):
+        write = self.seen.refused[which % len(self.seen.refused)]
+        if write.generation not in (None, write.session.generation):
             with pytest.raises(IllegalMove):
                 operations.retry_write(write.pk)
             return
         told = sum(len(texts) for of, _, texts in self.earlier if of == write.pk)
         self.earlier.append((write.pk, write.sequence, self.records[write.pk][told : write.items_saved]))
         operations.retry_write(write.pk)
-
-    def refused(self) -> list[tuple[WriteIntent, ConversationSession]]:
-        return [
-            (write, self.session(index))
-            for index in range(SESSIONS)
-            for write in self.writes(index)
-            if write.state == WriteState.REFUSED
-        ]
-
-    def open_writes(self) -> list[WriteIntent]:
-        # Not by the sessions' ids, which are random: an example must do the same when it is replayed.
-        return [write for index in range(SESSIONS) for write in self.writes(index) if not write.settled]
 
     # -- workers -----------------------------------------------------------------------------------------------------
 
@@ -207,16 +218,13 @@ class Protocol(RuleBasedStateMachine):
         """It may have stalled so long that it lost its lease."""
         self.work(self.workers[which % len(self.workers)], faults)
 
-    @precondition(lambda self: self.overtaken())
+    @precondition(lambda self: self.seen.overtaken)
     @rule(which=ONE_OF, fault=FAULTS)
     def overtaken_worker_comes_back(self, which: int, fault: Fault) -> None:
         """Its request may not have been sent yet."""
-        worker = self.overtaken()[which % len(self.overtaken())]
+        worker = self.seen.overtaken[which % len(self.seen.overtaken)]
         self.perform(worker, fault)
         self.go_on(worker, fault)
-
-    def overtaken(self) -> list[Worker]:
-        return [worker for worker in self.workers if not self.holds_lease(worker)]
 
     def holds_lease(self, worker: Worker) -> bool:
         return self.session(self.sessions.index(worker.session_id)).lease_token == worker.token
@@ -296,11 +304,11 @@ class Protocol(RuleBasedStateMachine):
 
     # -- others ------------------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.others and self.conversations())
+    @precondition(lambda self: self.others and self.seen.conversations)
     @rule(which=ONE_OF, position=st.none() | st.integers(0, 99))
     def somebody_else_writes(self, which: int, position: int | None) -> None:
         """Appends, or deletes the item at `position`."""
-        conversation_id, index = self.conversations()[which % len(self.conversations())]
+        conversation_id, index = self.seen.conversations[which % len(self.seen.conversations)]
         self.disturbed.add(index)
         if position is None:
             self.count += 1
@@ -308,27 +316,22 @@ class Protocol(RuleBasedStateMachine):
         else:
             self.deleted_by_others.add(self.remote.delete_foreign(conversation_id, position))
 
-    def conversations(self) -> list[tuple[str, int]]:
-        ids = [(self.session(index).conversation_id, index) for index in range(SESSIONS)]
-        return [(one, index) for one, index in ids if one in self.remote.conversations]
-
-    @precondition(lambda self: self.ambiguous())
+    @precondition(lambda self: self.seen.ambiguous)
     @rule(which=ONE_OF, resolution=st.sampled_from(Resolution))
     def operator_decides(self, which: int, resolution: Resolution) -> None:
-        write = self.ambiguous()[which % len(self.ambiguous())]
+        write = self.seen.ambiguous[which % len(self.seen.ambiguous)]
         inspection = operations.inspect_write(write.pk)
         if resolution in inspection.possible:
             operations.resolve_write(write.pk, resolution, reason="because", evidence=inspection.token)
-
-    def ambiguous(self) -> list[WriteIntent]:
-        return [write for write in self.open_writes() if write.state == WriteState.AMBIGUOUS]
 
     # -- what always holds ---------------------------------------------------------------------------------------------
 
     @invariant()
     def what_always_holds(self) -> None:
+        self.seen = Seen()
         for index in range(SESSIONS):
             writes, session = self.writes(index), self.session(index)
+            self.seen.note(index, session, writes, self)
             self.one_write_is_active(writes)
             self.work_is_not_stranded(writes, session)
             self.nothing_from_before_a_clear_is_there(writes, session)
@@ -392,9 +395,11 @@ class Protocol(RuleBasedStateMachine):
         for _ in range(60):
             self.time.spend(70.0)
             self.deliver_due()
-            for write in self.ambiguous():
-                self.decide_honestly(write)
-            if not self.open_writes():
+            is_open = [write for index in range(SESSIONS) for write in self.writes(index) if not write.settled]
+            for write in is_open:
+                if write.state == WriteState.AMBIGUOUS:
+                    self.decide_honestly(write)
+            if not is_open:
                 return
         raise AssertionError("it never became quiet")
 

@@ -294,3 +294,13 @@ def test_metadata_of_which_the_outcome_is_unknown_is_never_set_after_a_later_cha
 
     assert settled.state == WriteState.SAVED
     assert remote.metadata["conv_1"] == {"n": "2"}
+
+
+def test_a_request_that_lands_within_the_settle_delay_is_waited_for_and_not_sent_again(session, remote, time):
+    write = operations.append_items(session.pk, messages(1))
+
+    settled = deliver_until_settled(write, remote, time, AppendItems=[Fault.LATE])
+
+    assert settled.state == WriteState.SAVED
+    assert remote.texts("conv_1") == ["before", "m0"]
+    assert settled.requests.filter(operation=AppendItems.operation).count() == 1
