@@ -142,9 +142,14 @@ def test_a_chunk_that_never_arrives_is_sent_a_bounded_number_of_times_and_goes_t
     assert ambiguous.requests.filter(operation=AppendItems.operation).count() == MAX_SENDS
 
 
-def test_after_an_operators_resend_it_may_be_sent_as_often_again(session, remote, time, monkeypatch, quick):
+@pytest.fixture
+def operator(remote, monkeypatch, quick):
+    """Lets operations that read the remote read the model."""
     quick["CLIENT_FACTORY"] = "builtins.str"
     monkeypatch.setattr("convsessions.delivery.drivers.perform", lambda request, client: remote.perform(request))
+
+
+def test_after_an_operators_resend_it_may_be_sent_as_often_again(session, remote, time, operator):
     write = operations.append_items(session.pk, messages(1))
     deliver_until_settled(write, remote, time, AppendItems=[Fault.LOST] * MAX_SENDS)
     operations.resolve_write(write.pk, "resend", reason="the proxy was mended")
@@ -304,3 +309,16 @@ def test_a_request_that_lands_within_the_settle_delay_is_waited_for_and_not_sent
     assert settled.state == WriteState.SAVED
     assert remote.texts("conv_1") == ["before", "m0"]
     assert settled.requests.filter(operation=AppendItems.operation).count() == 1
+
+
+@pytest.mark.xfail(strict=True, reason="journal.turn.begin_request replaces the first anchor of a chunk sent again")
+def test_a_copy_that_lands_before_an_operators_resend_is_found_at_the_end(session, remote, time, operator):
+    """The resend looks for the end of the history anew; the last look has to begin at the first anchor all the same."""
+    write = operations.append_items(session.pk, messages(1))
+    deliver_until_settled(write, remote, time, AppendItems=[Fault.LOST] * MAX_SENDS)
+    operations.resolve_write(write.pk, "resend", reason="the proxy was mended")
+    remote.conversations["conv_1"].append({**EXISTING, "content": "m0", "id": "msg_late"})
+
+    found = deliver_until_settled(write, remote, time)
+
+    assert remote.texts("conv_1") == ["before", "m0"] or found.error_code == Verdict.DUPLICATED
