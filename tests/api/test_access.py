@@ -21,6 +21,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 METHODS = ("get", "post", "put", "patch", "delete")
 OF_AN_OBJECT = [pattern for pattern in urls.urlpatterns if "<" in str(pattern.pattern)]
 WITHOUT_OBJECT = {"sessions", "health"}
+FIELDS = {
+    "session": {"key": "stolen", "metadata": {"a": "b"}},
+    "items": {"items": [message()]},
+    "reconcile": {"reason": "r"},
+    "resolve": {"reason": "r", "resolution": "abandon", "evidence": "e"},
+}
+"""What a request to the URL of this name takes, so that nothing but the rule of access can be in its way."""
 
 
 def path_of(pattern, write: WriteIntent) -> str:
@@ -43,7 +50,7 @@ def test_what_belongs_to_another_owner_does_not_exist(session, stranger, pattern
     write = operations.append_items(session.pk, [message()])
     before = everything()
 
-    response = getattr(stranger, method)(path_of(pattern, write), {}, format="json")
+    response = getattr(stranger, method)(path_of(pattern, write), FIELDS.get(pattern.name, {}), format="json")
 
     kind = "session" if "session_id" in str(pattern.pattern) else "write"
     allowed = method.upper() in pattern.callback.cls().allowed_methods

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import re
+import time
 
 import pytest
 from django.core import signing
@@ -148,3 +150,62 @@ def test_a_thousand_equal_times_are_no_trouble(owner):
     found = [*itertools.chain(*pages(owner, "/api/sessions/?limit=100"))]
 
     assert len(found) == len(set(found)) == 1050
+
+
+@pytest.fixture
+def ten_thousand(owner) -> None:
+    """10,000 sessions of the owner, and as many of nobody between them."""
+    rows = (ConversationSession(owner=owner.user if number % 2 else None) for number in range(20_000))
+    ConversationSession.objects.bulk_create(rows, batch_size=1000)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE TABLE convsessions_conversationsession" if connection.vendor == "mysql" else "ANALYZE")
+
+
+def links(client, path: str) -> list[str]:
+    """The addresses of all pages of a list."""
+    found = [path]
+    while following := client.get(found[-1]).json()["next"]:
+        found.append(following)
+    return found
+
+
+def fastest(client, path: str) -> float:
+    def once() -> float:
+        started = time.perf_counter()
+        assert len(client.get(path).json()["results"]) == 100
+        return time.perf_counter() - started
+
+    return min(once() for _ in range(9))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ten_thousand")
+@pytest.mark.parametrize("who", ["owner", "operator"])
+def test_the_last_of_10_000_sessions_cost_as_much_as_the_first(who, request):
+    client = request.getfixturevalue(who)
+    addresses = links(client, "/api/sessions/?limit=100")
+    assert len(addresses) == (100 if who == "owner" else 200)
+
+    ratio = fastest(client, addresses[-1]) / fastest(client, addresses[0])
+
+    print(f"last page / first page for {who} on {connection.vendor}: {ratio:.2f}")
+    assert ratio < 2
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="reads PostgreSQL's plans")
+@pytest.mark.usefixtures("ten_thousand")
+@pytest.mark.parametrize(
+    ("who", "index"), [("owner", "convsessions_owner_created"), ("operator", "convsessions_created")]
+)
+def test_a_page_reads_no_more_rows_than_it_shows(who, index, request):
+    client = request.getfixturevalue(who)
+    last = links(client, "/api/sessions/?limit=100")[-1]
+    with CaptureQueriesContext(connection) as captured:
+        client.get(last)
+    [listing] = [query["sql"] for query in captured if "ORDER BY" in query["sql"] and "LIMIT 101" in query["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS OFF, TIMING OFF) {listing}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+
+    assert index in plan
+    assert max(map(int, re.findall(r"Rows Removed by Filter: (\d+)", plan)), default=0) <= 1, plan
