@@ -22,6 +22,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sessions", type=int, default=300)
     parser.add_argument("--faults", type=int, default=1200)
     parser.add_argument("--kills", type=int, default=60)
+    parser.add_argument("--writes", type=int, default=6, help="per session")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -71,7 +72,13 @@ def run_all(options, timings, sandbox, folder):
     call_command("migrate", verbosity=0)
     call_command("flush", interactive=False, verbosity=0)
     setup = ours.Setup(
-        options.sessions, options.faults, options.kills, options.seed, options.workers, undecidable=options.undecidable
+        sessions=options.sessions,
+        faults=options.faults,
+        kills=options.kills,
+        seed=options.seed,
+        writes=options.writes,
+        workers=options.workers,
+        undecidable=options.undecidable,
     )
     figures = {"convsessions": ours.run(setup, sandbox, os.environ, timings, folder / "workers.log")}
     if options.sdk:

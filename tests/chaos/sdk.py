@@ -15,7 +15,7 @@ from agents.memory import OpenAIConversationsSession
 from convsessions.sandbox.testing import SandboxProcess
 
 from .history import Tally
-from .ours import Setup, Storm
+from .ours import FOREIGN, Setup, Storm
 from .plan import Timings, acts
 
 NAIVE_TRIES = 4
@@ -36,7 +36,7 @@ def run(setup: Setup, sandbox: SandboxProcess, timings: Timings, *, retry: bool)
 
 
 async def _run(setup: Setup, sandbox: SandboxProcess, timings: Timings, *, tries: int) -> Tally:
-    plan = acts(setup.seed, setup.sessions, removals=False)
+    plan = acts(setup.seed, setup.sessions, writes=setup.writes, removals=False)
     at_once = asyncio.Semaphore(8)
     tally = Tally()
     async with openai.AsyncOpenAI(
@@ -51,7 +51,8 @@ async def _run(setup: Setup, sandbox: SandboxProcess, timings: Timings, *, tries
                     expected += act.texts
                     await _append(session, act.items, tries)
                 stored = sandbox.items(session.session_id) if session._session_id else []
-                tally.add(f"session {number}", expected, [item["content"][0]["text"] for item in stored], asked=False)
+                texts = [item["content"][0]["text"] for item in stored]
+                tally.add(f"session {number}", expected, [text for text in texts if text != FOREIGN], asked=False)
 
         await asyncio.gather(*(one(number) for number in range(setup.sessions)))
     return tally
