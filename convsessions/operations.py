@@ -16,7 +16,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from .conf import conf
+from .conf import API_ITEMS_PER_REQUEST, conf
 from .delivery import drivers
 from .delivery.drivers import adeliver, deliver
 from .delivery.inline import settled_session, write_through
@@ -25,10 +25,11 @@ from .delivery.latest import read_latest
 from .delivery.threads import asynchronous, in_thread, refuse_transaction
 from .delivery.verification import Drift, verify
 from .exceptions import EvidenceChanged, InvalidInput, RemoteReadFailed, SessionNotFound, WriteNotFound, WriteNotSettled
-from .items.chunking import chunks
+from .items.chunking import chunks, cut_evenly
 from .items.intake import prepare_items
 from .journal import heartbeats, recording, resolving
 from .journal.locking import alias
+from .journal.taking_over import Place, record_take_over
 from .lifecycle import (
     UNCHANGED,
     Recorded,
@@ -48,6 +49,7 @@ from .values import MAX_KEY, check_text
 
 __all__ = [
     "UNCHANGED",
+    "Place",
     "Recorded",
     "aappend_items",
     "acancel_write",
@@ -66,6 +68,7 @@ __all__ = [
     "create_session",
     "delete_session",
     "deliver",
+    "digest_of_items",
     "due_sessions",
     "get_items",
     "get_latest_items",
@@ -83,6 +86,7 @@ __all__ = [
     "retry_write",
     "settled_session",
     "sweep",
+    "take_over_append",
     "update_session",
     "verify_session",
     "wait_for_write",
@@ -131,6 +135,31 @@ def record_append(
         idempotency_key=idempotency_key,
         if_version=if_version,
     )
+
+
+def take_over_append(
+    session_id: uuid.UUID, items: object, place: Place, *, author: Any = None, idempotency_key: str
+) -> WriteIntent:
+    """Record an append of which somebody else sent some requests, of 20 items each; delivery finds out which.
+
+    Raises InvalidItem, SessionNotFound, SessionDeleted, IdempotencyConflict, and Conflict while a write of the session
+    is open. Joins the caller's transaction.
+    """
+    intake = prepare_items(items, max_items=conf.MAX_ITEMS_PER_WRITE, max_item_bytes=conf.MAX_ITEM_BYTES)
+    return record_take_over(
+        session_id,
+        cut_evenly(intake.items, API_ITEMS_PER_REQUEST),
+        items_total=len(intake.items),
+        body_digest=intake.digest,
+        place=place,
+        author=author,
+        idempotency_key=idempotency_key,
+    )
+
+
+def digest_of_items(items: object) -> str:
+    """The `body_digest` of an append of `items`. Raises InvalidItem."""
+    return prepare_items(items, max_items=conf.MAX_ITEMS_PER_WRITE, max_item_bytes=conf.MAX_ITEM_BYTES).digest
 
 
 def pop_item(session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None) -> WriteIntent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from convsessions import operations
@@ -11,8 +12,9 @@ from convsessions.conf import conf
 from convsessions.delivery.drivers import aread_all, read_failed
 from convsessions.delivery.latest import read_latest
 from convsessions.models import ConversationSession
-from convsessions.reconcile.reading import History, read_history
+from convsessions.reconcile.reading import History, Requests, read_history
 from convsessions.remote import clock
+from convsessions.remote.calls import ListItems
 from convsessions.remote.outcomes import Outcome, Then
 from convsessions.states import HoldCode
 
@@ -53,6 +55,23 @@ async def _read(conversation_id: str, limit: int | None, client: Any) -> History
     if limit is None:
         return await aread_all(client, lambda deadline: read_history(conversation_id, "", deadline))
     return await aread_all(client, lambda deadline: read_latest(conversation_id, limit, deadline))
+
+
+async def read_plainly(conversation_id: str, client: Any) -> History:
+    """The whole history as the SDK's own session reads it: without what the API leaves out unless asked."""
+    return await aread_all(client, lambda deadline: _plain(read_history(conversation_id, "", deadline)))
+
+
+def _plain(requests: Requests) -> Requests:
+    outcome: Outcome | None = None
+    while True:
+        try:
+            request = requests.send(outcome)
+        except StopIteration as end:
+            history: History = end.value
+            return history
+        assert isinstance(request, ListItems)  # noqa: S101 - a reading does nothing else
+        outcome = yield replace(request, include=())
 
 
 def _pause(problem: Outcome, tries: int) -> float:

@@ -57,7 +57,7 @@ def asynchronous(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]
 
 async def refuse_transaction() -> None:
     """Raise RuntimeError where the code that called into this event loop has a transaction open."""
-    if _in_transaction() or (_sync_caller() and await sync_to_async(_in_transaction)()):
+    if _below_the_loop(_in_transaction) or (_sync_caller() and await sync_to_async(_in_transaction)()):
         raise RuntimeError("a request to the API must not be made inside a transaction")
 
 
@@ -156,6 +156,19 @@ def _sync_caller() -> bool:
     """Whether sync code is waiting, in a thread of its own, for what runs in this event loop."""
     waiting = getattr(AsyncToSync.executors, "current", None)
     return bool(waiting or asyncio.get_running_loop() in AsyncToSync.loop_thread_executors)
+
+
+def _below_the_loop(function: Callable[[], T]) -> T:
+    """Call `function` as the code would that started the running event loop in this thread.
+
+    Within a loop, Django's connections are others than in the same thread outside.
+    """
+    loop = asyncio.get_running_loop()
+    asyncio._set_running_loop(None)  # noqa: SLF001 - exported for event loops; nothing else runs in this thread now
+    try:
+        return function()
+    finally:
+        asyncio._set_running_loop(loop)  # noqa: SLF001 - as above
 
 
 def _in_transaction(*, of_tests: bool = False) -> bool:

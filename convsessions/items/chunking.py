@@ -46,6 +46,13 @@ def chunks(items: Iterable[PreparedItem], *, max_items: int, max_bytes: int) -> 
         yield current.chunk(first)
 
 
+def cut_evenly(items: Sequence[PreparedItem], count: int) -> Iterator[Chunk]:
+    """Cut `items` after every `count` of them, whatever belongs together: as the Agents SDK does."""
+    for first in range(0, len(items), count):
+        texts = [item.text for item in items[first : first + count]]
+        yield Chunk(first_item=first, item_count=len(texts), payload=f"[{','.join(texts)}]")
+
+
 class _Batch:
     """The texts of a chunk in the making, and the bytes of its payload."""
 

@@ -5,7 +5,7 @@ The protocol yields them, a gateway performs them. `repr` shows ids, never conte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 from urllib.parse import quote
@@ -134,6 +134,7 @@ class ListItems(RemoteCall):
     after: str = ""
     order: str = "asc"
     limit: int = PAGE_ITEMS
+    include: Sequence[str] = INCLUDE
 
     @property
     def path(self) -> str:
@@ -141,7 +142,9 @@ class ListItems(RemoteCall):
 
     @property
     def query(self) -> Query:
-        page: dict[str, str | int | list[str]] = {"order": self.order, "limit": self.limit, "include": list(INCLUDE)}
+        page: dict[str, str | int | list[str]] = {"order": self.order, "limit": self.limit}
+        if self.include:
+            page["include"] = list(self.include)
         return {**page, "after": self.after} if self.after else page
 
 

@@ -49,8 +49,8 @@ class ScriptedModel(Model):
         self.turns = list(turns)
         self.inputs: list[Any] = []
 
-    async def get_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> ModelResponse:
-        self.inputs.append(input)
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        self.inputs.append(kwargs["input"] if "input" in kwargs else args[1])
         turn = self.turns.pop(0)
         if isinstance(turn, Exception):
             raise turn

@@ -14,7 +14,7 @@ from convsessions.agents import DjangoConversationsSession
 from convsessions.testing import CHECKS, Backend, NotApplicable, run_check
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-PASSES, FAILS, HAS_NONE = "yes", "**no**", "–"
+PASSES, FAILS, HAS_NONE = "yes", "**no**", "-"
 
 
 class OnTheSandbox(Backend):
@@ -66,7 +66,7 @@ async def outcome(check, backend):
             await run_check(check, backend)
     except NotApplicable:
         return HAS_NONE
-    except Exception:
+    except Exception:  # noqa: BLE001 - whatever it is, it fails
         return FAILS
     return PASSES
 
