@@ -12,22 +12,29 @@ from convsessions.states import WriteKind, WriteState
 
 @dataclass(slots=True)
 class Tally:
-    """Of all conversations: how many are exact, ambiguous (a person is asked) or wrong; items doubled and lost."""
+    """Of all conversations: how many are exact, ambiguous (a person is asked) or wrong; items doubled and lost.
+
+    `asked_without_need`: how many of the ambiguous ones no foreign writer and no doubling proxy had touched.
+    """
 
     exact: int = 0
     ambiguous: int = 0
+    asked_without_need: int = 0
     wrong: int = 0
     doubled: int = 0
     lost: int = 0
     reports: list[str] = field(default_factory=list)
 
-    def add(self, name: str, expected: Sequence[str], stored: Sequence[str], *, asked: bool) -> None:
-        """Judge one conversation. `asked`: a person has been asked about it."""
-        if list(expected) == list(stored):
-            self.exact += 1
-            return
+    def add(
+        self, name: str, expected: Sequence[str], stored: Sequence[str], *, asked: bool, undecidable: bool = True
+    ) -> None:
+        """Judge one conversation. `asked`: a person has been asked about it; `undecidable`: with good reason."""
         if asked:
             self.ambiguous += 1
+            self.asked_without_need += not undecidable
+            return
+        if list(expected) == list(stored):
+            self.exact += 1
             return
         self.wrong += 1
         self.doubled += sum((Counter(stored) - Counter(expected)).values())

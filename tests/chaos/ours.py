@@ -16,7 +16,7 @@ from convsessions.sandbox.testing import SandboxProcess
 from convsessions.states import OutcomeKind, Verdict
 
 from .history import Tally, expected_texts
-from .plan import Act, Fault, Timings, acts, faults
+from .plan import UNDECIDABLE_FAULTS, Act, Fault, Timings, acts, faults
 from .workers import Workers
 
 LANES = {"append_items": 6, "list_items": 2, "create_conversation": 2, "delete_item": 1, "delete_conversation": 1}
@@ -116,13 +116,18 @@ def unsettled() -> int:
 
 def check(sandbox: SandboxProcess, sessions: list[ConversationSession]) -> Tally:
     tally = Tally()
+    meddled = {row["conversation"] for row in sandbox.requests() if row["fault"] in UNDECIDABLE_FAULTS}
     for number, session in enumerate(sessions):
         session.refresh_from_db()
         stored = sandbox.items(session.conversation_id) if session.conversation_id else []
-        asked = session.writes.filter(state="ambiguous").exists()
         texts = [item["content"][0]["text"] for item in stored]
-        ours = [text for text in texts if text != FOREIGN]
-        tally.add(f"session {number}", expected_texts(session), ours, asked=asked)
+        tally.add(
+            f"session {number}",
+            expected_texts(session),
+            [text for text in texts if text != FOREIGN],
+            asked=session.writes.filter(state="ambiguous").exists(),
+            undecidable=session.conversation_id in meddled,
+        )
     return tally
 
 
