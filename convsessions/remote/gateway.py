@@ -10,12 +10,13 @@ import asyncio
 import io
 import json
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import openai
 
 from . import clock, outcomes
-from .calls import RemoteCall
+from .calls import ListItems, RemoteCall
 from .outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -52,6 +53,22 @@ def perform(call: RemoteCall, client: openai.OpenAI) -> Outcome:
     The request runs in a thread of its own. When the deadline comes first, the outcome is unknown, and the thread is
     left to its fate: it can only read, since `_BodyUntil` sends nothing after the deadline.
     """
+    outcome = _perform(call, client)
+    plainer = _without_include(call, outcome)
+    return outcome if plainer is None else _perform(plainer, client)
+
+
+def _without_include(call: RemoteCall, outcome: Outcome) -> ListItems | None:
+    """The read to make instead, where a server knows no `include`: agentic-api 0.9 answers 400 without a code.
+
+    OpenAI's answers to bad requests have a code (recorded); what it hides is never read without `include`.
+    """
+    if isinstance(call, ListItems) and call.include and (outcome.status, outcome.code) == (400, "http_400"):
+        return replace(call, include=())
+    return None
+
+
+def _perform(call: RemoteCall, client: openai.OpenAI) -> Outcome:
     ended: list[Outcome] = []
     thread = threading.Thread(target=lambda: ended.append(_send(call, client)), daemon=True)
     remaining = call.not_after - clock.now()
@@ -90,6 +107,12 @@ def _send(call: RemoteCall, client: openai.OpenAI) -> Outcome:
 
 async def aperform(call: RemoteCall, client: openai.AsyncOpenAI) -> Outcome:
     """The async twin of `perform`. A cancellation from outside propagates; the outcome is unknown then."""
+    outcome = await _aperform(call, client)
+    plainer = _without_include(call, outcome)
+    return outcome if plainer is None else await _aperform(plainer, client)
+
+
+async def _aperform(call: RemoteCall, client: openai.AsyncOpenAI) -> Outcome:
     remaining = call.not_after - clock.now()
     if remaining <= 0:
         return outcomes.never_sent(STALE)
