@@ -119,6 +119,12 @@ def test_rest(site):
     assert [item["content"][0]["text"] for item in page["data"]] == ["Where is my order?"]
 
 
+def test_rest_from_python(site):
+    said = site.run(sys.executable, "-c", BLOCKS["rest-python"], API=f"{site.address}/api", AUTH="admin:secret")
+
+    assert said.splitlines() == ["saved 1", "200 Where is my order?", "{'state': 'closed'}", "200 clear saved"]
+
+
 def test_mounting(tmp_path):
     """In a project as Django itself begins one, without a warning."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("DJANGO_", "CONVSESSIONS_"))}
