@@ -46,6 +46,40 @@ print("texts", [item["content"][0]["text"] for item in operations.get_items(doub
 """
 
 
+SCRIPTED = """
+import asyncio
+from agents import Agent, set_tracing_disabled
+from django.test import RequestFactory
+from tests.agents.scripted import ScriptedModel, calls, refund, says
+
+set_tracing_disabled(True)
+agent = Agent("a", model=ScriptedModel([says("Yes.")], [says("Still yes.")]))
+"""
+
+ASKED = """
+async def story():
+    print(await answer("ticket-1", "Is it on its way?"))
+    reply = await ask(RequestFactory().get("/", {"question": "Are you sure?"}), "ticket-1")
+    print(reply.status_code, __import__("json").loads(reply.content)["answer"])
+    for item in await DjangoConversationsSession(key="ticket-1").get_items():
+        print(item["content"][0]["text"])
+
+asyncio.run(story())
+"""
+
+RESUMED = """
+agent = Agent("a", model=ScriptedModel([calls("refund", "r1", order="7")], [says("Refunded.")]), tools=[refund])
+
+async def story():
+    session = DjangoConversationsSession(key="ticket-2")
+    state = (await Runner.run(agent, "Refund 7", session=session)).to_state()
+    state.approve(state.get_interruptions()[0])
+    print(await resume(state, session))
+
+asyncio.run(story())
+"""
+
+
 @dataclass(frozen=True)
 class RunningSite:
     address: str
@@ -94,6 +128,18 @@ def test_python(site):
     said = site.run_python(BLOCKS["python"])
 
     assert said == ["saved 2", "user Where is my order?", "assistant On its way: it arrives on Friday."]
+
+
+def test_agents_sdk(site):
+    said = site.run_python(SCRIPTED + BLOCKS["agents"] + BLOCKS["agents-view"] + ASKED)
+
+    assert said == ["Yes.", "200 Still yes.", "Is it on its way?", "Yes.", "Are you sure?", "Still yes."]
+
+
+def test_agents_sdk_hand_over(site):
+    said = site.run_python(SCRIPTED + BLOCKS["agents"] + BLOCKS["agents-hand-over"] + RESUMED)
+
+    assert said == ["Refunded."]
 
 
 def test_repairing_a_write(site, sandbox_process):
