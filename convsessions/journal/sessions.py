@@ -139,7 +139,8 @@ def _explain(session: ConversationSession, *, using: str) -> None:
     """Raise what the failure to store `session` means, if it is known."""
     # Locking reads, because under REPEATABLE READ a plain one may not see the row in the way.
     others = ConversationSession.objects.using(using).exclude(pk=session.pk).select_for_update()
-    if session.key_digest is not None and others.filter(key_digest=session.key_digest).first():
-        raise KeyTaken("this owner has a session with this key") from None
-    if session.conversation_id is not None and others.filter(conversation_id=session.conversation_id).first():
-        raise ConversationTaken("another session stands for this conversation") from None
+    with transaction.atomic(using=using):  # the caller may have none
+        if session.key_digest is not None and others.filter(key_digest=session.key_digest).first():
+            raise KeyTaken("this owner has a session with this key") from None
+        if session.conversation_id is not None and others.filter(conversation_id=session.conversation_id).first():
+            raise ConversationTaken("another session stands for this conversation") from None
