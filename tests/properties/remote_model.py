@@ -49,7 +49,7 @@ class Fault(enum.Enum):
     RATE_LIMITED = enum.auto()
     BAD_KEY = enum.auto()
     REFUSED = enum.auto()
-    """A definite no, 400, to an append. A deletion is never refused: what the API says no to, it says no to at first."""
+    """A definite no, 400, to an append. A deletion that the API says no to, it says no to at its first try."""
     TWICE = enum.auto()
     """Applied by a proxy that sent it twice; the reply is lost."""
 
