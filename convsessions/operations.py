@@ -263,7 +263,7 @@ def reconcile_write(write_id: uuid.UUID, *, actor: Any = None, reason: str = "ch
     Raises WriteNotFound, IllegalMove. Joins the caller's transaction.
     """
     write = get_write(write_id)
-    newest = write.reconciliations.order_by("-pk").values_list("pk", flat=True).first() or 0
+    newest = write.reconciliations.db_manager(alias()).order_by("-pk").values_list("pk", flat=True).first() or 0
     return resolving.resolve(
         write_id, Resolution.RECHECK, finding={}, verdict="", seen=newest, actor=actor, reason=reason
     )

@@ -134,5 +134,5 @@ def _of_our_session(session_id: uuid.UUID, pending: dict[str, Any]) -> WriteInte
 def _begins_at_or_after(write: WriteIntent, begins: list[int], history: list[dict[str, Any]]) -> bool:
     """Whether a saved write is the pending one, and not an earlier one with equal items."""
     ids = [item["id"] for item in history]
-    first = write.chunks.get(first_item=0).remote_ids[0]
+    first = write.chunks.db_manager(alias()).get(first_item=0).remote_ids[0]
     return first in ids and ids.index(first) >= min(begins, default=0)

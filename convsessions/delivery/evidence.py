@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from convsessions.conf import conf
+from convsessions.journal.locking import alias
 from convsessions.journal.turn import remote_ids_of
 from convsessions.models import ConversationSession, WriteChunk, WriteIntent
 from convsessions.reconcile.matching import Item
@@ -40,7 +41,8 @@ def rivals_of(chunk: WriteChunk, session: ConversationSession, *, using: str) ->
 
 def chunks_to_verify(write: WriteIntent) -> QuerySet[WriteChunk]:
     """The chunks of a write of which a copy may stand in the remote history without anybody having said so."""
-    return write.chunks.all() if conf.VERIFY_WRITES else write.chunks.filter(resent=True)
+    chunks = write.chunks.db_manager(alias()).all()
+    return chunks if conf.VERIFY_WRITES else chunks.filter(resent=True)
 
 
 def copies_question(write: WriteIntent) -> tuple[str, Originals]:

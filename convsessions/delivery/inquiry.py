@@ -69,11 +69,11 @@ def _ambiguous(write_id: uuid.UUID) -> WriteIntent:
 
 def _newest(write: WriteIntent) -> int:
     """The id of the newest `Reconciliation`, 0 for none."""
-    return write.reconciliations.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return write.reconciliations.db_manager(alias()).order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
 def _look(write: WriteIntent) -> Finding:
-    chunk = write.chunks.filter(state=WriteState.AMBIGUOUS).first()
+    chunk = write.chunks.db_manager(alias()).filter(state=WriteState.AMBIGUOUS).first()
     bound = bound_ids(write.session, using=alias())
     if chunk is None:
         anchor, originals = copies_question(write)

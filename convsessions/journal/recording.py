@@ -109,7 +109,7 @@ def request_cancel(write_id: uuid.UUID, *, actor: Any = None) -> WriteIntent:
         if write.state == WriteState.PENDING:
             write.move(WriteState.CANCELLED)
             write.settled_at = now
-            drop_chunks(write.chunks.all(), now)
+            drop_chunks(write.chunks.db_manager(using).all(), now)
         write.hold_code, write.next_attempt_at = HoldCode.NONE, None
         write.save(update_fields=["state", "cancel_cause", "settled_at", "hold_code", "next_attempt_at"], using=using)
         make_due(write.session, now, using=using)
@@ -153,7 +153,7 @@ def _reopen(write: WriteIntent, *, using: str) -> None:
         "",
     )
     write.save(update_fields=["state", "sequence", "settled_at", "error_code", "error_param"], using=using)
-    for chunk in write.chunks.filter(state=WriteState.REFUSED):
+    for chunk in write.chunks.db_manager(using).filter(state=WriteState.REFUSED):
         chunk.move(WriteState.PENDING)
         chunk.settled_at = None
         chunk.save(update_fields=["state", "settled_at"], using=using)

@@ -51,10 +51,10 @@ def resolve(
         write, now = lock_write(write_id, using=using)
         if write.state != WriteState.AMBIGUOUS:
             raise IllegalMove(f"write {write.pk} is {write.state}; only an ambiguous write can be resolved")
-        newest = write.reconciliations.order_by("-pk").values_list("pk", flat=True).first() or 0
+        newest = write.reconciliations.db_manager(using).order_by("-pk").values_list("pk", flat=True).first() or 0
         if newest != seen:
             raise EvidenceChanged(f"write {write.pk} was looked at again since")
-        chunk = write.chunks.filter(state=WriteState.AMBIGUOUS).first()
+        chunk = write.chunks.db_manager(using).filter(state=WriteState.AMBIGUOUS).first()
         Reconciliation(
             write=write,
             chunk=chunk,
@@ -79,7 +79,7 @@ def resolve(
 def possible(write: WriteIntent, verdict: str, finding: dict[str, Any]) -> list[Resolution]:
     """The resolutions that make sense for this evidence, the most sensible one first."""
     whole, some = bool(finding.get("runs")), bool(finding.get("runs") or finding.get("parts"))
-    chunk_open = write.chunks.filter(state=WriteState.AMBIGUOUS).exists()
+    chunk_open = write.chunks.db_manager(alias()).filter(state=WriteState.AMBIGUOUS).exists()
     options = {
         Resolution.REMOVE_DUPLICATES: verdict == Verdict.DUPLICATED and bool(finding.get("extra")),
         Resolution.ACCEPT: whole or not chunk_open or (verdict == Verdict.PARTIAL and bool(finding.get("parts"))),
@@ -140,7 +140,7 @@ def _recheck(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, An
 def _rollback(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
     write.move(WriteState.SENDING)
     write.cancel_cause = CancelCause.OPERATOR
-    saved = [one for ids in write.chunks.values_list("remote_ids", flat=True) for one in ids]
+    saved = [one for ids in write.chunks.db_manager(using).values_list("remote_ids", flat=True) for one in ids]
     found = [one for run in finding.get("runs", []) for one in run] + list(finding.get("parts", []))
     write.doomed_ids = list(dict.fromkeys([*saved, *found]))
 
@@ -148,7 +148,7 @@ def _rollback(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, A
 def _abandon(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
     write.move(WriteState.CANCELLED)
     write.cancel_cause, write.settled_at = CancelCause.OPERATOR, now
-    drop_chunks(write.chunks.all(), now)
+    drop_chunks(write.chunks.db_manager(using).all(), now)
 
 
 _RESOLVE = {

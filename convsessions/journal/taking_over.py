@@ -84,7 +84,7 @@ def _store(write: WriteIntent, chunks: Iterable[Chunk], anchor: str, now: dt.dat
 
 
 def _settle(write: WriteIntent, found: Sequence[Sequence[str]], now: dt.datetime, using: str) -> None:
-    for chunk, ids in zip(write.chunks.using(using), found, strict=True):
+    for chunk, ids in zip(write.chunks.db_manager(using).all(), found, strict=True):
         chunk_bound(write, chunk, ids, now, using)
     write.move(WriteState.SAVED)
     write.settled_at = now
@@ -92,7 +92,7 @@ def _settle(write: WriteIntent, found: Sequence[Sequence[str]], now: dt.datetime
 
 
 def _open_for_a_person(write: WriteIntent, evidence: dict[str, Any], using: str) -> None:
-    first = write.chunks.using(using).get(first_item=0)
+    first = write.chunks.db_manager(using).get(first_item=0)
     first.move(WriteState.AMBIGUOUS)
     first.save(update_fields=["state"], using=using)
     write.move(WriteState.AMBIGUOUS)

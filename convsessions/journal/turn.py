@@ -61,7 +61,7 @@ class Turn:
     def next_chunk(self, write: WriteIntent, *, payload: bool = True) -> WriteChunk | None:
         """The first chunk of an append that is not settled; without its `payload` where that is not needed."""
         # Chunks settle in order, so those before `items_saved` need not be looked at.
-        chunks = write.chunks.filter(first_item__gte=write.items_saved, state__in=UNSETTLED)
+        chunks = write.chunks.db_manager(self.using).filter(first_item__gte=write.items_saved, state__in=UNSETTLED)
         return (chunks if payload else chunks.defer("payload")).first()
 
     # -- requests ------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class Turn:
 
     def may_be_applied(self, write: WriteIntent) -> bool:
         """Whether a request of `write` was applied for all that is known."""
-        return write.requests.using(self.using).exclude(outcome=OutcomeKind.NOT_APPLIED).exists()
+        return write.requests.db_manager(self.using).exclude(outcome=OutcomeKind.NOT_APPLIED).exists()
 
     def _start(self, write: WriteIntent) -> None:
         if write.state == WriteState.PENDING:
@@ -180,7 +180,7 @@ class Turn:
         write.cancel_cause = write.cancel_cause or CancelCause.OPERATOR
         if write.resolution == Resolution.ROLLBACK:
             write.items_saved = 0
-        drop_chunks(write.chunks.all(), self.now)
+        drop_chunks(write.chunks.db_manager(self.using).all(), self.now)
         self._settle(write, WriteState.CANCELLED, None)
 
     def record_reconciliation(
