@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from convsessions import operations
+from convsessions.delivery import drivers
 from convsessions.models import Reconciliation
+from convsessions.remote.calls import DeleteItem
 
 from .conftest import code_of, message, texts
+from .test_waiting import worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -111,7 +114,54 @@ def test_a_write_that_is_not_ambiguous_cannot_be_operated_on(operator, session, 
     assert code_of(operator.post(f"/api/writes/{write.pk}/{verb}/", fields, format="json")) == (409, "illegal_move")
 
 
-def test_evidence_that_cannot_be_read_is_a_gateway_error(operator, ambiguous, sandbox):
-    sandbox.fault("read_error")
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        ({"kind": "read_error"}, (502, "upstream_failed")),
+        ({"kind": "error_before", "status": 503}, (503, "upstream_unavailable")),
+        ({"kind": "hang_before", "seconds": 2.0}, (504, "upstream_timeout")),
+    ],
+    ids=str,
+)
+def test_evidence_that_cannot_be_read_is_a_gateway_error(operator, ambiguous, sandbox, fault, problem):
+    path = f"/api/writes/{ambiguous.pk}/resolve/"
+    fields = {"resolution": "accept", "reason": "r", "evidence": operator.get(path).json()["evidence"]}
+    sandbox.fault(operation="list_items", times=None, **fault)
 
-    assert code_of(operator.get(f"/api/writes/{ambiguous.pk}/resolve/")) == (502, "upstream_failed")
+    assert code_of(operator.get(path)) == problem
+    assert code_of(operator.post(path, fields, format="json")) == problem
+    ambiguous.refresh_from_db()
+    assert ambiguous.state == "ambiguous"
+
+
+def test_the_evidence_on_a_write_that_is_not_ambiguous_is_not_read(operator, session):
+    write = operations.append_items(session.pk, [message()])
+
+    assert code_of(operator.get(f"/api/writes/{write.pk}/resolve/")) == (409, "illegal_move")
+
+
+def test_a_resolution_can_be_waited_for(operator, ambiguous):
+    path = f"/api/writes/{ambiguous.pk}/resolve/"
+    fields = {"resolution": "accept", "reason": "r", "evidence": operator.get(path).json()["evidence"]}
+
+    with worker(ambiguous.session_id):
+        response = operator.post(path, fields, format="json", headers={"Prefer": "wait=10"})
+
+    assert (response.status_code, response.json()["state"]) == (201, "saved")
+
+
+def test_a_reconciliation_can_be_waited_for(operator, duplicated, sandbox):
+    conversation_id = duplicated.session.conversation_id
+    extra = sandbox.items(conversation_id)[-1]["id"]
+    drivers.read(
+        duplicated.session,
+        lambda not_after: DeleteItem(conversation_id=conversation_id, item_id=extra, not_after=not_after),
+    )
+
+    with worker(duplicated.session_id):
+        response = operator.post(
+            f"/api/writes/{duplicated.pk}/reconcile/", {"reason": "the copy is gone"}, format="json",
+            headers={"Prefer": "wait=10"},
+        )  # fmt: skip
+
+    assert (response.status_code, response.json()["state"]) == (201, "saved")

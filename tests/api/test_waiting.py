@@ -58,6 +58,24 @@ def test_a_pop_that_settles_in_time_answers_200_with_the_item(owner, saved):
     assert (response.status_code, texts([response.json()["popped"]])) == (200, ["3"])
 
 
+def test_a_clear_that_settles_in_time_answers_200(owner, saved):
+    with worker(saved.pk):
+        response = owner.post(f"/api/sessions/{saved.pk}/clear/", headers={"Prefer": "wait=10"})
+
+    assert (response.status_code, response.json()["state"]) == (200, "saved")
+
+
+def test_a_cancellation_that_comes_too_late_answers_201(owner, saved, sandbox):
+    sandbox.fault("lost_after", operation="append_items", times=1)
+    write = operations.append_items(saved.pk, [message()])
+    operations.deliver(saved.pk, budget=0)
+
+    with worker(saved.pk):
+        response = owner.post(f"/api/writes/{write.pk}/cancel/", headers={"Prefer": "wait=10"})
+
+    assert (response.status_code, response.json()["state"], response.json()["items_saved"]) == (201, "saved", 1)
+
+
 def test_a_write_that_does_not_settle_in_time_answers_202(owner, session):
     started = time.monotonic()
 

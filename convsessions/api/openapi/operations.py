@@ -38,7 +38,7 @@ def _write(operation_id: str, summary: str, *, tag: str = "items", **rest: Any) 
     """A request that records a write of a session."""
     rest.setdefault("body", shapes.Nothing)
     rest.setdefault("answers", {200: shapes.Write, 202: shapes.Write})
-    problems = (*BODY, 404, 409, 412, *rest.pop("problems", ()))
+    problems = (*BODY, 404, 412, *rest.pop("problems", (409,)))
     parameters = (p.SESSION_ID, *p.WRITING, *p.WRITE_HEADERS)
     return Operation(id=operation_id, summary=summary, tag=tag, problems=problems, parameters=parameters, **rest)
 
@@ -79,7 +79,9 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             p.told("Retry-After", p.LATER, 202, required=True),
         ),
     ),
-    ("session", "DELETE"): _write("deleteSession", "Delete a session and its conversation", tag="sessions", body=None),
+    ("session", "DELETE"): _write(
+        "deleteSession", "Delete a session and its conversation", tag="sessions", body=None, problems=(),
+    ),
     ("items", "GET"): Operation(
         id="listItems", summary="Read the history", tag="items", answers={200: shapes.ItemList},
         problems=(404, 422, *UPSTREAM), parameters=(p.SESSION_ID, *p.HISTORY, *p.BEHIND),
