@@ -81,6 +81,7 @@ def run_all(options, timings, sandbox, folder):
         undecidable=options.undecidable,
     )
     figures = {"convsessions": ours.run(setup, sandbox, os.environ, timings, folder / "workers.log")}
+    print(json.dumps(figures), file=sys.stderr, flush=True)
     if options.sdk:
         for name, retry in (("SDK session, no retry", False), ("SDK session, naive retry", True)):
             sandbox.reset()

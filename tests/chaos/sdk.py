@@ -19,7 +19,7 @@ from .ours import FOREIGN, Setup, Storm
 from .plan import Timings, acts
 
 NAIVE_TRIES = 4
-PATIENCE = 20.0
+PATIENCE = 4.0
 """Seconds that an application waits for one call."""
 
 
@@ -37,7 +37,7 @@ def run(setup: Setup, sandbox: SandboxProcess, timings: Timings, *, retry: bool)
 
 async def _run(setup: Setup, sandbox: SandboxProcess, timings: Timings, *, tries: int) -> Tally:
     plan = acts(setup.seed, setup.sessions, writes=setup.writes, removals=False)
-    at_once = asyncio.Semaphore(8)
+    at_once = asyncio.Semaphore(16)
     tally = Tally()
     async with openai.AsyncOpenAI(
         base_url=sandbox.base_url, api_key="sk-test", timeout=timings.timeout, max_retries=0
