@@ -87,8 +87,8 @@ class Situation:
 
     @property
     def possible(self) -> list[Resolution]:
-        """Without a reading of the remote only a later one can be asked for."""
-        return self.inspection.possible if self.inspection else [Resolution.RECHECK]
+        """Without a reading of the remote: to read it later, or to leave it as it is."""
+        return self.inspection.possible if self.inspection else [Resolution.RECHECK, Resolution.ABANDON]
 
     @cached_property
     def chunks(self) -> list[WriteChunk]:

@@ -164,6 +164,6 @@ VERBS = (
         done=_("What of the write was not sent will not be sent."),
         refusal=_not_cancellable,
         promise=_promise_cancel,
-        act=lambda write, user, reason: operations.cancel_write(write.pk),
+        act=lambda write, user, reason: operations.cancel_write(write.pk, actor=user),
     ),
 )

@@ -211,14 +211,14 @@ def test_a_write_that_is_not_ambiguous_leads_back_to_its_page(browser, held):
     assert said(answer)[-1].startswith("Nothing was done: ")
 
 
-def test_an_unreadable_history_leaves_only_checking_again_later(browser, duplicated, session, sandbox):
+def test_an_unreadable_history_leaves_checking_later_and_abandoning(browser, duplicated, session, sandbox):
     sandbox.fault("read_error", operation="list_items", times=None)
 
     shown = browser.get(page("resolve", duplicated.pk))
     assert "The remote history could not be read just now" in shown.content.decode()
-    assert choices_in(shown) == ["recheck"]
+    assert choices_in(shown) == ["recheck", "abandon"]
 
-    refused = resolve(browser, duplicated, "abandon", token="")
+    refused = resolve(browser, duplicated, "accept", token="")
     assert "Nothing was done: reading the conversation failed" in refused.content.decode()
 
     resolve(browser, duplicated, "recheck", token="")
@@ -226,6 +226,10 @@ def test_an_unreadable_history_leaves_only_checking_again_later(browser, duplica
     assert duplicated.state == WriteState.SENDING
     sandbox.clear_faults()
     assert deliver_until_settled(duplicated).state == WriteState.AMBIGUOUS
+
+    sandbox.fault("read_error", operation="list_items", times=None)
+    resolve(browser, duplicated, "abandon", token="")
+    assert operations.get_write(duplicated.pk).state == WriteState.CANCELLED
 
 
 def test_the_read_is_not_made_inside_a_transaction_under_atomic_requests(browser, duplicated, monkeypatch):
