@@ -1,4 +1,4 @@
-"""The part of the public Python API that is about sessions as such; `operations` exports it."""
+"""Sessions as such: create or adopt, find, change, delete."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any, Final, NamedTuple
 
 from django.db import transaction
 
-from .conf import conf
-from .delivery import drivers
-from .exceptions import ConversationTaken, InvalidInput, SessionNotFound
-from .items import codec
-from .items.chunking import chunks
-from .items.intake import Intake, prepare_items
-from .journal import recording, sessions
-from .journal.locking import alias
-from .models import ConversationSession, WriteIntent
-from .remote.calls import RetrieveConversation
-from .states import OutcomeKind
-from .values import MAX_CONVERSATION_ID, MAX_KEY, check_metadata, check_text
+from convsessions.conf import conf
+from convsessions.delivery import drivers
+from convsessions.delivery.threads import asynchronous
+from convsessions.exceptions import ConversationTaken, InvalidInput, SessionNotFound
+from convsessions.items import codec
+from convsessions.items.chunking import chunks
+from convsessions.items.intake import Intake, prepare_items
+from convsessions.journal import recording, sessions
+from convsessions.journal.locking import alias
+from convsessions.models import ConversationSession, WriteIntent
+from convsessions.remote.calls import RetrieveConversation
+from convsessions.states import OutcomeKind
+from convsessions.values import MAX_CONVERSATION_ID, MAX_KEY, check_metadata, check_text
 
 
 class Unchanged(enum.Enum):
@@ -142,6 +143,14 @@ def get_session(*, owner: Any = None, key: str) -> ConversationSession:
     return session
 
 
+def session_of(session_id: uuid.UUID) -> ConversationSession:
+    """The session with this id. Raises SessionNotFound."""
+    session = ConversationSession.objects.using(alias()).filter(pk=session_id).first()
+    if session is None:
+        raise SessionNotFound(f"no session {session_id}")
+    return session
+
+
 def update_session(
     session_id: uuid.UUID,
     *,
@@ -236,3 +245,7 @@ def _record_metadata(
 
 def _digest(*body: Any) -> str:
     return codec.digest(codec.encode(["metadata", *body]))
+
+
+acreate_session = asynchronous(create_session)
+aget_session = asynchronous(get_session)

@@ -1,0 +1,99 @@
+"""The public Python API: record writes, read what became of them, read the remote history.
+
+Recording joins the caller's transaction; nothing is sent before it commits. Reading the remote, waiting and delivering
+must not happen inside a transaction and raise RuntimeError there. Authorisation is the caller's: these functions take
+ids and do not know who is asking.
+"""
+
+from convsessions.delivery.drivers import adeliver, deliver
+from convsessions.delivery.inline import settled_session, write_through
+from convsessions.delivery.inquiry import inspect_write
+from convsessions.journal.taking_over import Place
+
+from .reading import (
+    MAX_LATEST,
+    aget_items,
+    aget_write,
+    await_for_write,
+    get_items,
+    get_latest_items,
+    get_write,
+    wait_for_write,
+)
+from .repairing import reconcile_write, resolve_write, retry_write, verify_session
+from .sessions import (
+    UNCHANGED,
+    Recorded,
+    acreate_session,
+    aget_session,
+    check_conversation,
+    create_session,
+    delete_session,
+    get_session,
+    open_session,
+    record_deletion,
+    update_session,
+)
+from .sweeping import due_sessions, sweep
+from .writing import (
+    aappend_items,
+    acancel_write,
+    aclear_session,
+    apop_item,
+    append_items,
+    cancel_write,
+    clear_session,
+    digest_of_items,
+    pop_item,
+    record_append,
+    record_clear,
+    record_pop,
+    take_over_append,
+)
+
+__all__ = [
+    "MAX_LATEST",
+    "UNCHANGED",
+    "Place",
+    "Recorded",
+    "aappend_items",
+    "acancel_write",
+    "aclear_session",
+    "acreate_session",
+    "adeliver",
+    "aget_items",
+    "aget_session",
+    "aget_write",
+    "apop_item",
+    "append_items",
+    "await_for_write",
+    "cancel_write",
+    "check_conversation",
+    "clear_session",
+    "create_session",
+    "delete_session",
+    "deliver",
+    "digest_of_items",
+    "due_sessions",
+    "get_items",
+    "get_latest_items",
+    "get_session",
+    "get_write",
+    "inspect_write",
+    "open_session",
+    "pop_item",
+    "reconcile_write",
+    "record_append",
+    "record_clear",
+    "record_deletion",
+    "record_pop",
+    "resolve_write",
+    "retry_write",
+    "settled_session",
+    "sweep",
+    "take_over_append",
+    "update_session",
+    "verify_session",
+    "wait_for_write",
+    "write_through",
+]

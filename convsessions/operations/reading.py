@@ -1,0 +1,149 @@
+"""Reading what became of a write, and the remote history."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from convsessions.conf import conf
+from convsessions.delivery import drivers
+from convsessions.delivery.latest import read_latest
+from convsessions.delivery.threads import asynchronous, in_thread, refuse_transaction
+from convsessions.exceptions import InvalidInput, WriteNotFound, WriteNotSettled
+from convsessions.journal.locking import alias
+from convsessions.models import ConversationSession, WriteIntent
+from convsessions.remote.calls import PAGE_ITEMS, ListItems, RemoteCall
+from convsessions.remote.outcomes import Outcome
+from convsessions.states import OutcomeKind
+from convsessions.values import check_text
+
+from .sessions import session_of
+
+MAX_LATEST = 10_000
+
+
+def get_write(write_id: uuid.UUID) -> WriteIntent:
+    """The write as it is now. Raises WriteNotFound."""
+    write = WriteIntent.objects.using(alias()).filter(pk=write_id).first()
+    if write is None:
+        raise WriteNotFound(f"no write {write_id}")
+    return write
+
+
+def wait_for_write(write_id: uuid.UUID, *, timeout: float) -> WriteIntent:
+    """Wait until the write has settled, and return it. `timeout`: seconds, at most WAIT_MAX.
+
+    Raises WriteNotFound; WriteNotSettled with the write when it is still open then, or is ambiguous, which waiting
+    does not change; RuntimeError inside a transaction.
+    """
+    drivers.refuse_transaction()
+    ends = time.monotonic() + min(timeout, conf.WAIT_MAX)
+    pause = 0.02
+    while True:
+        write = get_write(write_id)
+        if write.settled:
+            return write
+        left = ends - time.monotonic()
+        if left <= 0 or write.needs_attention:
+            raise WriteNotSettled(write)
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.5, 0.5)
+
+
+async def await_for_write(write_id: uuid.UUID, *, timeout: float) -> WriteIntent:  # noqa: ASYNC109 - its twin's name
+    """The async twin of `wait_for_write`: it sleeps in the event loop."""
+    await refuse_transaction()
+    ends = time.monotonic() + min(timeout, conf.WAIT_MAX)
+    pause = 0.02
+    while True:
+        write = await aget_write(write_id)
+        if write.settled:
+            return write
+        left = ends - time.monotonic()
+        if left <= 0 or write.needs_attention:
+            raise WriteNotSettled(write)
+        await asyncio.sleep(min(pause, left))
+        pause = min(pause * 1.5, 0.5)
+
+
+def get_items(
+    session_id: uuid.UUID, *, limit: int = 20, order: str = "asc", after: str | None = None
+) -> dict[str, Any]:
+    """A page of the remote history in the OpenAI list shape: `object`, `data`, `first_id`, `last_id`, `has_more`.
+
+    `limit`: 1..100 items; `order`: ``asc`` or ``desc``; `after`: an item id, exclusive. A session without a
+    conversation has an empty page, without a request. Raises InvalidInput, SessionNotFound, RemoteReadFailed;
+    RuntimeError inside a transaction.
+    """
+    _check_page(limit, order, after)
+    session = session_of(session_id)
+    if session.conversation_id is None:
+        return _listing([], has_more=False)
+    return _page(drivers.read(session, _page_call(session, limit, order, after)))
+
+
+async def aget_items(
+    session_id: uuid.UUID, *, limit: int = 20, order: str = "asc", after: str | None = None
+) -> dict[str, Any]:
+    """The async twin of `get_items`: awaits an `openai.AsyncOpenAI`."""
+    _check_page(limit, order, after)
+    await refuse_transaction()
+    session = await in_thread(session_of, session_id)
+    if session.conversation_id is None:
+        return _listing([], has_more=False)
+    return _page(await drivers.aread(session, _page_call(session, limit, order, after)))
+
+
+def _check_page(limit: object, order: object, after: object) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= PAGE_ITEMS:
+        raise InvalidInput("limit", f"give a whole number from 1 to {PAGE_ITEMS}")
+    if order not in {"asc", "desc"}:
+        raise InvalidInput("order", "choose asc or desc")
+    check_text("after", after, 128)
+
+
+def _page_call(
+    session: ConversationSession, limit: int, order: str, after: str | None
+) -> Callable[[float], RemoteCall]:
+    return lambda not_after: ListItems(
+        conversation_id=session.conversation_id or "",
+        after=after or "",
+        order=order,
+        limit=limit,
+        not_after=not_after,
+    )
+
+
+def _page(reply: Outcome) -> dict[str, Any]:
+    if reply.kind is not OutcomeKind.APPLIED:
+        raise drivers.read_failed(reply)
+    return _listing(reply.items, has_more=reply.data["has_more"])
+
+
+def get_latest_items(session_id: uuid.UUID, count: int) -> dict[str, Any]:
+    """The newest `count` items (1..10,000), the oldest of them first, in the shape of `get_items`.
+
+    `has_more` says whether there are older ones. Reads up to 100 items a request. Raises as `get_items`, and
+    RemoteReadFailed also when the history changes faster than it can be read.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_LATEST:
+        raise InvalidInput("latest", f"give a whole number from 1 to {MAX_LATEST}")
+    session = session_of(session_id)
+    if session.conversation_id is None:
+        return _listing([], has_more=False)
+    conversation_id = session.conversation_id
+    history = drivers.read_all(session, lambda deadline: read_latest(conversation_id, count, deadline))
+    if history.problem is not None:
+        raise drivers.read_failed(history.problem)
+    return _listing(history.items[-count:], has_more=len(history.items) > count)
+
+
+def _listing(items: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
+    first_id, last_id = (items[0]["id"], items[-1]["id"]) if items else (None, None)
+    return {"object": "list", "data": items, "first_id": first_id, "last_id": last_id, "has_more": has_more}
+
+
+aget_write = asynchronous(get_write)

@@ -1,0 +1,83 @@
+"""What an operator does: look again, resolve, try again, verify."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from convsessions.delivery.inquiry import Inspection, inspect_write, unreadable
+from convsessions.delivery.verification import Drift, verify
+from convsessions.exceptions import EvidenceChanged, InvalidInput, RemoteReadFailed
+from convsessions.journal import recording, resolving
+from convsessions.journal.locking import alias
+from convsessions.models import WriteIntent
+from convsessions.states import Resolution, Verdict
+
+from .reading import get_write
+from .sessions import session_of
+
+
+def retry_write(write_id: uuid.UUID) -> WriteIntent:
+    """Try a held or a refused write again. A refused one now comes after writes that were recorded later.
+
+    Raises WriteNotFound, IllegalMove. Joins the caller's transaction.
+    """
+    return recording.retry(write_id)
+
+
+def reconcile_write(write_id: uuid.UUID, *, actor: Any = None, reason: str = "checked again") -> WriteIntent:
+    """Have an ambiguous write compared with the remote once more by a worker.
+
+    Raises WriteNotFound, IllegalMove. Joins the caller's transaction.
+    """
+    write = get_write(write_id)
+    newest = write.reconciliations.db_manager(alias()).order_by("-pk").values_list("pk", flat=True).first() or 0
+    return resolving.resolve(
+        write_id, Resolution.RECHECK, finding={}, verdict="", seen=newest, actor=actor, reason=reason
+    )
+
+
+def resolve_write(
+    write_id: uuid.UUID, resolution: str, *, reason: str, actor: Any = None, evidence: str | None = None
+) -> WriteIntent:
+    """Carry out an operator's decision on an ambiguous write, after comparing the evidence once more.
+
+    `resolution`: one of `Resolution`; `reason`: mandatory text; `evidence`: the `token` of the `inspect_write` on which
+    the operator decided. Reads the remote (not inside a transaction). Raises InvalidInput, WriteNotFound, IllegalMove,
+    RemoteReadFailed, and EvidenceChanged when the remote or the write is no longer what the operator was shown.
+    """
+    if resolution not in Resolution.values:
+        raise InvalidInput("resolution", f"choose one of {', '.join(Resolution.values)}")
+    inspection = _evidence_for(write_id, Resolution(resolution))
+    if evidence is not None and inspection.verdict != Verdict.UNDECIDED and evidence != inspection.token:
+        raise EvidenceChanged(f"the remote history of write {write_id} has changed since")
+    if resolution not in inspection.possible:
+        options = ", ".join(option.value for option in inspection.possible)
+        raise InvalidInput("resolution", f"not possible with this evidence; choose one of {options}")
+    return resolving.resolve(
+        write_id,
+        Resolution(resolution),
+        finding=inspection.evidence,
+        verdict=inspection.verdict,
+        seen=inspection.seen,
+        actor=actor,
+        reason=reason,
+    )
+
+
+def _evidence_for(write_id: uuid.UUID, resolution: Resolution) -> Inspection:
+    try:
+        return inspect_write(write_id)
+    except RemoteReadFailed as error:
+        # Neither needs to know what is there; and a history that can never be read again must not block a session.
+        if resolution in {Resolution.ABANDON, Resolution.RECHECK}:
+            return unreadable(write_id, error)
+        raise
+
+
+def verify_session(session_id: uuid.UUID) -> Drift:
+    """Compare what the journal says is saved with the remote history. Changes nothing.
+
+    Raises SessionNotFound, RemoteReadFailed; RuntimeError inside a transaction.
+    """
+    return verify(session_of(session_id))

@@ -1,0 +1,134 @@
+"""Recording what is to be done to a conversation: append, pop, clear, and the cancellation of a write."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from convsessions.conf import API_ITEMS_PER_REQUEST, conf
+from convsessions.delivery.threads import asynchronous
+from convsessions.items.chunking import chunks, cut_evenly
+from convsessions.items.intake import prepare_items
+from convsessions.journal import recording
+from convsessions.journal.taking_over import Place, record_take_over
+from convsessions.models import WriteIntent
+from convsessions.values import MAX_KEY, check_text
+
+
+def append_items(
+    session_id: uuid.UUID, items: object, *, author: Any = None, idempotency_key: str | None = None
+) -> WriteIntent:
+    """Record that `items` are to be appended, in this order, and return the write.
+
+    `items`: list of item objects as the Responses API defines them, mappings or pydantic models. `idempotency_key`: a
+    second call with the same key and items returns the first call's write; with other items it raises
+    IdempotencyConflict. Raises SessionNotFound, and InvalidItem with the path of the field; then nothing is recorded.
+    Joins the caller's transaction.
+    """
+    return record_append(session_id, items, author=author, idempotency_key=idempotency_key)[0]
+
+
+def record_append(
+    session_id: uuid.UUID,
+    items: object,
+    *,
+    author: Any = None,
+    idempotency_key: str | None = None,
+    if_version: int | None = None,
+) -> tuple[WriteIntent, bool]:
+    """As `append_items`; returns the write and whether it is new, or was recorded earlier with the same key.
+
+    `if_version`: the `version` of the session that the caller has seen. Raises SessionChanged if it is another now,
+    and nothing is recorded; a repetition with the same key is told from that.
+    """
+    check_text("idempotency_key", idempotency_key, MAX_KEY)
+    intake = prepare_items(items, max_items=conf.MAX_ITEMS_PER_WRITE, max_item_bytes=conf.MAX_ITEM_BYTES)
+    return recording.record_append(
+        session_id,
+        chunks(intake.items, max_items=conf.CHUNK_ITEMS, max_bytes=conf.CHUNK_BYTES),
+        items_total=len(intake.items),
+        body_digest=intake.digest,
+        author=author,
+        idempotency_key=idempotency_key,
+        if_version=if_version,
+    )
+
+
+def take_over_append(
+    session_id: uuid.UUID, items: object, place: Place, *, author: Any = None, idempotency_key: str
+) -> WriteIntent:
+    """Record an append of which somebody else sent some requests, of 20 items each; delivery finds out which.
+
+    Raises InvalidItem, SessionNotFound, SessionDeleted, IdempotencyConflict, and Conflict while a write of the session
+    is open. Joins the caller's transaction.
+    """
+    intake = prepare_items(items, max_items=conf.MAX_ITEMS_PER_WRITE, max_item_bytes=conf.MAX_ITEM_BYTES)
+    return record_take_over(
+        session_id,
+        cut_evenly(intake.items, API_ITEMS_PER_REQUEST),
+        items_total=len(intake.items),
+        body_digest=intake.digest,
+        place=place,
+        author=author,
+        idempotency_key=idempotency_key,
+    )
+
+
+def digest_of_items(items: object) -> str:
+    """The `body_digest` of an append of `items`. Raises InvalidItem."""
+    return prepare_items(items, max_items=conf.MAX_ITEMS_PER_WRITE, max_item_bytes=conf.MAX_ITEM_BYTES).digest
+
+
+def pop_item(session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None) -> WriteIntent:
+    """Record that the newest item is to be removed; the settled write has it in `popped` (None: there was none).
+
+    Raises SessionNotFound, IdempotencyConflict, InvalidInput. Joins the caller's transaction.
+    """
+    return record_pop(session_id, author=author, idempotency_key=idempotency_key)[0]
+
+
+def record_pop(
+    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, if_version: int | None = None
+) -> tuple[WriteIntent, bool]:
+    """As `pop_item`; takes and returns what `record_append` does."""
+    check_text("idempotency_key", idempotency_key, MAX_KEY)
+    return recording.record_pop(session_id, author=author, idempotency_key=idempotency_key, if_version=if_version)
+
+
+def clear_session(session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None) -> WriteIntent:
+    """Record that the conversation is to be deleted; the next append starts a new one.
+
+    It supersedes everything queued before it. Raises SessionNotFound, IdempotencyConflict, InvalidInput. Joins the
+    caller's transaction.
+    """
+    return record_clear(session_id, author=author, idempotency_key=idempotency_key)[0]
+
+
+def record_clear(
+    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, if_version: int | None = None
+) -> tuple[WriteIntent, bool]:
+    """As `clear_session`; takes and returns what `record_append` does."""
+    check_text("idempotency_key", idempotency_key, MAX_KEY)
+    return recording.record_clear(session_id, author=author, idempotency_key=idempotency_key, if_version=if_version)
+
+
+def cancel_write(write_id: uuid.UUID, *, actor: Any = None) -> WriteIntent:
+    """Drop what of a write was not sent; what is in flight is settled first, and `items_saved` says what was saved.
+
+    `actor`: who asks for it; somebody who neither wrote it nor owns the session is recorded as an operator. Raises
+    WriteNotFound; IllegalMove for a settled or an ambiguous write; SessionDeleted when the author wants to keep the
+    conversation of a deleted session. Joins the caller's transaction.
+    """
+    return recording.request_cancel(write_id, actor=actor)
+
+
+aappend_items = asynchronous(append_items)
+
+
+apop_item = asynchronous(pop_item)
+
+
+aclear_session = asynchronous(clear_session)
+
+
+acancel_write = asynchronous(cancel_write)
