@@ -24,6 +24,8 @@ MAX_SENDS = 8
 """Times that a chunk is sent with an unknown outcome before a person is asked why it never arrives."""
 MAX_READ_FAILURES = 20
 """Reads of the history that fail in a row before a person is asked: more than an hour with the default backoff."""
+MAX_READ_FAILURES_BEFORE_A_CLEAR = 3
+"""The same for a write that a clear supersedes: whatever is there is about to go, and the clear must not wait long."""
 ALREADY_THERE = "item_already_in_conversation"
 
 
@@ -151,12 +153,17 @@ def _sends_without_an_answer(chunk: WriteChunk) -> int:
 
 
 def _settle_unreadable(turn: Turn, write: WriteIntent, chunk: WriteChunk | None, problem: Outcome) -> None:
-    may_wait = write.failures < MAX_READ_FAILURES or problem.then is Then.HOLD
-    if may_wait and write.cancel_cause != CancelCause.CLEAR:
+    if _may_read_again(write, problem):
         _hold_read(turn, write, problem)
     else:
         turn.record_reconciliation(write, chunk, Verdict.UNDECIDED, {"code": problem.code, "status": problem.status})
         _leave_open(turn, write, chunk, Verdict.UNDECIDED)
+
+
+def _may_read_again(write: WriteIntent, problem: Outcome) -> bool:
+    if write.cancel_cause == CancelCause.CLEAR:
+        return write.failures < MAX_READ_FAILURES_BEFORE_A_CLEAR and problem.then is not Then.HOLD
+    return write.failures < MAX_READ_FAILURES or problem.then is Then.HOLD
 
 
 def _leave_open(

@@ -27,7 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from convsessions import lifecycle, operations
+from convsessions import operations
 from convsessions.delivery import drivers, protocol
 from convsessions.delivery.protocol import Ending, Report
 from convsessions.delivery.settling import MAX_SENDS
@@ -35,7 +35,7 @@ from convsessions.exceptions import IllegalMove
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, Reconciliation, RequestAttempt, WriteChunk, WriteIntent
 from convsessions.remote.calls import Pause
-from convsessions.states import ACTIVE_STATES, Resolution, Verdict, WriteKind, WriteState
+from convsessions.states import ACTIVE_STATES, CancelCause, Resolution, Verdict, WriteKind, WriteState
 
 from .profiles import STATEFUL
 from .remote_model import Fault, RemoteModel
@@ -162,7 +162,7 @@ class Protocol(RuleBasedStateMachine):
             write = operations.append_items(session_id, messages)
         elif kind == "metadata":
             self.count += 1
-            write = lifecycle.update_session(session_id, metadata={"count": str(self.count)}).write
+            write = operations.update_session(session_id, metadata={"count": str(self.count)}).write
         else:
             write = operations.pop_item(session_id) if kind == "pop" else operations.clear_session(session_id)
         self.records[write.pk] = texts
@@ -436,7 +436,7 @@ class Protocol(RuleBasedStateMachine):
             assert not operations.verify_session(self.sessions[index])
 
     def expected(self, index: int) -> tuple[list[str], set[str]]:
-        """The texts that the history must hold, in order; and those that an operator left to chance."""
+        """The texts that the history must hold, in order; and those of which the journal says that it is not known."""
         cleared = last_clear(self.writes(index))
         texts = [FOREIGN["content"]] if index == 0 and self.adopted and not cleared else []
         undefined: set[str] = set()
@@ -445,7 +445,7 @@ class Protocol(RuleBasedStateMachine):
                 assert write.settled
             elif write.kind == WriteKind.APPEND:
                 texts += given
-                if self.left_by_an_operator(write):
+                if self.left_by_an_operator(write) or self.left_to_a_clear(write):
                     undefined |= set(self.records[write.pk])
             elif write.kind == WriteKind.POP and write.state == WriteState.SAVED:
                 self.check_pop(write, texts, index)
@@ -469,6 +469,11 @@ class Protocol(RuleBasedStateMachine):
             assert popped == (texts[-1] if texts else None)
         if popped in texts:
             texts.remove(popped)
+
+    def left_to_a_clear(self, write: WriteIntent) -> bool:
+        """Nothing holds up a clear for long; where it is cancelled after all, the last evidence says what is open."""
+        last = write.reconciliations.last()
+        return write.cancel_cause == CancelCause.CLEAR and last is not None and last.verdict not in DECIDED
 
     def left_by_an_operator(self, write: WriteIntent) -> bool:
         decided = set(write.reconciliations.exclude(resolution="").values_list("resolution", flat=True))
@@ -500,6 +505,7 @@ OTHERS_UNSAVED = {
     WriteState.REFUSED: {WriteState.PENDING},  # an operator's retry sends them
     WriteState.CANCELLED: {WriteState.CANCELLED},
 }
+DECIDED = {Verdict.SAVED, Verdict.ABSENT}
 HONEST = {
     Verdict.SAVED: Resolution.ACCEPT,
     Verdict.ABSENT: Resolution.RESEND,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from convsessions import lifecycle, operations
+from convsessions import operations
 from convsessions.delivery import protocol
 from convsessions.delivery.protocol import Ending
 from convsessions.delivery.settling import MAX_READ_FAILURES, MAX_SENDS
@@ -257,9 +257,10 @@ def test_a_doubled_chunk_does_not_hold_up_a_clear(session, remote, time):
     assert operations.get_write(clear.pk).state == WriteState.SAVED
 
 
-def test_an_unreadable_history_does_not_hold_up_a_clear(session, remote, time):
+@pytest.mark.parametrize("fault", [Fault.BAD_KEY, Fault.ERROR_BEFORE])
+def test_an_unreadable_history_does_not_hold_up_a_clear(session, remote, time, fault):
     write = operations.append_items(session.pk, messages(1))
-    faults = {"AppendItems": [Fault.REPLY_LOST], "ListItems": [Fault.NONE, Fault.BAD_KEY]}
+    faults = {"AppendItems": [Fault.REPLY_LOST], "ListItems": [Fault.NONE, *[fault] * 100]}
     delivery = in_flight(session, remote, time, **faults)
     clear = operations.clear_session(session.pk)
 
@@ -290,8 +291,8 @@ def test_a_last_look_for_copies_does_not_hold_up_a_clear(session, remote, time):
 
 def test_metadata_of_which_the_outcome_is_unknown_is_never_set_after_a_later_change(session, remote, time):
     """A request that lands late must not undo what was set meanwhile."""
-    lifecycle.update_session(session.pk, metadata={"n": "1"})
-    later = lifecycle.update_session(session.pk, metadata={"n": "2"}).write
+    operations.update_session(session.pk, metadata={"n": "1"})
+    later = operations.update_session(session.pk, metadata={"n": "2"}).write
 
     settled = deliver_until_settled(later, remote, time, UpdateConversation=[Fault.LATE])
     time.spend(10.0)
@@ -322,3 +323,14 @@ def test_a_copy_that_lands_before_an_operators_resend_is_found_at_the_end(sessio
     found = deliver_until_settled(write, remote, time)
 
     assert remote.texts("conv_1") == ["before", "m0"] or found.error_code == Verdict.DUPLICATED
+
+
+def test_a_read_that_fails_once_before_a_clear_is_tried_again(session, remote, time):
+    write = operations.append_items(session.pk, messages(1))
+    faults = {"AppendItems": [Fault.REPLY_LOST], "ListItems": [Fault.NONE, Fault.ERROR_BEFORE]}
+    delivery = in_flight(session, remote, time, **faults)
+    operations.clear_session(session.pk)
+
+    delivery.to_the_end()
+
+    assert operations.get_write(write.pk).state == WriteState.SAVED
