@@ -7,7 +7,7 @@ import copy
 from contextlib import suppress
 from typing import Any
 
-from .backend import Backend, Check
+from .backend import Backend, Check, NotApplicable
 from .items import messages, text, texts, together
 
 
@@ -110,6 +110,7 @@ async def concurrent_pops(backend: Backend) -> None:
     one = backend.open("pops")
     await one.add_items(messages(6))
     two = await backend.open_again("pops", one)
+    _slow_down(backend)
     popped = await asyncio.gather(*(session.pop_item() for session in (one, two, one, two)))
     assert sorted(map(text, popped)) == ["m2", "m3", "m4", "m5"]
     assert texts(await one.get_items()) == ["m0", "m1"]
@@ -143,6 +144,7 @@ async def clear_while_reading(backend: Backend) -> None:
     one = backend.open("race")
     await one.add_items(messages(105))
     two = await backend.open_again("race", one)
+    _slow_down(backend)
     reads, _ = await asyncio.gather(asyncio.gather(*(two.get_items() for _ in range(3))), one.clear_session())
     for read in reads:
         assert texts(read) in ([], texts(messages(105)))
@@ -171,6 +173,7 @@ async def long_writes_stay_together(backend: Backend) -> None:
     await one.add_items(messages(1))
     two = await backend.open_again("together", one)
     batches = messages(45, prefix="a"), messages(45, prefix="b")
+    _slow_down(backend)
     await asyncio.gather(one.add_items(batches[0]), two.add_items(batches[1]))
     history = texts(await one.get_items())
     assert all(together(texts(batch), history) for batch in batches)
@@ -207,6 +210,12 @@ async def cancelled_write(backend: Backend) -> None:
     backend.be_slow(0.0)
     await _until_it_returns(session, messages(45))
     assert texts(await session.get_items()) == ["before0", *texts(messages(45))]
+
+
+def _slow_down(backend: Backend) -> None:
+    """Have what happens at the same time overlap for certain, where there are requests that can."""
+    with suppress(NotApplicable):
+        backend.be_slow(0.03)
 
 
 async def _until_it_returns(session: Any, items: list[Any]) -> None:

@@ -30,6 +30,11 @@ def rings(quick):
     return RINGS
 
 
+async def in_flight():
+    """Returns when a request that appends is on its way."""
+    await in_thread(eventually, RequestAttempt.objects.filter(operation="append_items", outcome=None).exists)
+
+
 def the_history(sandbox):
     return remote_texts(sandbox, ConversationSession.objects.get())
 
@@ -215,7 +220,7 @@ def test_nobody_waits_behind_a_write_that_needs_a_person(run, sandbox):
     session.refresh_from_db()
     sandbox.append_foreign(session.conversation_id, messages(1))
     sandbox.fault("lost_after", operation="append_items", times=1)
-    began = time.monotonic()
+    began = time.monotonic()  # a wait would take WAIT_MAX, 30 seconds
 
     with pytest.raises(WriteNotSettled) as ours:
         run(DjangoConversationsSession(key="k").add_items(messages(1)))
@@ -224,7 +229,7 @@ def test_nobody_waits_behind_a_write_that_needs_a_person(run, sandbox):
     with pytest.raises(WriteNotSettled) as read:
         run(DjangoConversationsSession(key="k").get_items())
 
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
     assert ours.value.write.state == WriteState.AMBIGUOUS
     assert behind.value.write.state == WriteState.PENDING
     assert behind.value.__cause__.write.pk == read.value.write.pk == ours.value.write.pk
@@ -272,9 +277,9 @@ def test_what_is_queued_behind_is_left_to_others(run, sandbox, rings):
     async def story():
         session = DjangoConversationsSession(key="k")
         await session.add_items(messages(1, prefix="a"))
-        sandbox.settings(latency=0.1)
+        sandbox.settings(latency=0.3)
         adding = asyncio.create_task(session.add_items(messages(25, prefix="b")))
-        await asyncio.sleep(0.05)
+        await in_flight()
         row = await in_thread(ConversationSession.objects.get)
         await operations.aappend_items(row.pk, messages(25, prefix="c"))
         await adding
@@ -292,22 +297,21 @@ def test_no_doorbell_is_rung_for_what_is_delivered_at_once(run, sandbox, rings):
     assert rings == []
 
 
-def test_a_slow_session_keeps_no_other_waiting(run, sandbox):
+def test_a_slow_session_keeps_no_other_waiting(run, sandbox, quick):
+    quick["REQUEST_TIMEOUT"] = 20.0
+
     async def story():
         slow, quick = (DjangoConversationsSession(key=key) for key in ("slow", "quick"))
         await slow.add_items(messages(1))
-        sandbox.fault("hang_after", operation="append_items", seconds=0.9, times=1)
+        sandbox.fault("hang_after", operation="append_items", seconds=5, times=1)
         adding = asyncio.create_task(slow.add_items(messages(1)))
-        await asyncio.sleep(0.1)
-        began = time.monotonic()
-        for _ in range(3):
-            await quick.add_items(messages(1))
-        took = time.monotonic() - began
+        await in_flight()
+        await asyncio.sleep(0.2)  # the fault is taken by the request that comes first
+        await quick.add_items(messages(1))
         assert not adding.done()
         await adding
-        return took
 
-    assert run(story()) < 0.8
+    run(story())
 
 
 # -- cancellation ----------------------------------------------------------------------------------------------------
@@ -317,9 +321,9 @@ def cancelled_in_the_middle(sandbox, times=1):
     async def story():
         session = DjangoConversationsSession(key="k")
         await session.add_items(messages(1, prefix="before"))
-        sandbox.settings(latency=0.2)
+        sandbox.settings(latency=0.3)
         adding = asyncio.create_task(session.add_items(messages(45)))
-        await asyncio.sleep(0.1)
+        await in_flight()
         for _ in range(times):
             adding.cancel()
             await asyncio.sleep(0.01)
@@ -347,20 +351,19 @@ def test_a_cancellation_lets_the_request_in_flight_settle_and_leaves_the_rest_to
 def test_a_cancellation_while_it_waits_for_another_worker(run, sandbox, rings):
     session = operations.create_session(key="k")
     append(session, 45, prefix="a")
-    sandbox.settings(latency=0.2)
+    sandbox.settings(latency=0.5)
     worker = submit(operations.deliver, session.pk)
     eventually(RequestAttempt.objects.exists)
 
     async def story():
         adding = asyncio.create_task(DjangoConversationsSession(key="k").add_items(messages(1, prefix="b")))
-        await asyncio.sleep(0.2)
+        await in_thread(eventually, lambda: WriteIntent.objects.count() == 2)
         adding.cancel()
-        began = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await adding
-        return time.monotonic() - began
+        assert worker.running()
 
-    assert run(story()) < 0.2
+    run(story())
     worker.result()
     assert the_history(sandbox) == [*texts(messages(45, prefix="a")), "b0"]
 
@@ -369,9 +372,9 @@ def test_a_timeout_is_a_cancellation(run, sandbox):
     async def story():
         session = DjangoConversationsSession(key="k")
         await session.add_items(messages(1, prefix="before"))
-        sandbox.settings(latency=0.2)
+        sandbox.settings(latency=0.3)
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
+            async with asyncio.timeout(0.5):
                 await session.add_items(messages(45))
         sandbox.settings(latency=0)
         await session.add_items(messages(45))
