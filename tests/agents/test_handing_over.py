@@ -12,6 +12,7 @@ from openai import APIError, AsyncOpenAI
 
 from convsessions import operations
 from convsessions.agents import DjangoConversationsSession, hand_over
+from convsessions.delivery.threads import in_thread
 from convsessions.exceptions import InvalidInput, WriteNotSettled
 from convsessions.models import ConversationSession, Reconciliation, WriteIntent
 from convsessions.states import Verdict, WriteState
@@ -170,9 +171,9 @@ def test_a_write_of_our_own_session_is_recognised(run, sandbox):
         session.patience = 20
         with pytest.raises(UserError, match=STUCK):
             await Runner.run(the_agent, state, session=session)
-        before = await WriteIntent.objects.acount()
+        before = await in_thread(WriteIntent.objects.count)
         handed = await hand_over(state)
-        assert await WriteIntent.objects.acount() == before
+        assert await in_thread(WriteIntent.objects.count) == before
         await Runner.run(the_agent, handed.state, session=session)
         return session.session_id
 
