@@ -56,10 +56,20 @@ def check_sqlite(app_configs: Any, databases: Any = None, **kwargs: Any) -> list
 
 
 @register("convsessions")
+def check_grace(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """W004: a lease outlives its request for as long as a late request may land."""
+    if any(problems()) or conf.LEASE_GRACE >= conf.SETTLE_SECONDS:
+        return []
+    hint = "Make LEASE_GRACE at least SETTLE_SECONDS."
+    message = "After a crash, a request may be repeated while the first one can still land."
+    return [checks.Warning(message, hint=hint, id="convsessions.W004")]
+
+
+@register("convsessions")
 def check_timeouts(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """W002, W003: HTTP timeout < lease < django-q2's `timeout` < its `retry`."""
     queue = queue_settings()
-    if queue is None:
+    if queue is None or any(problems()):
         return []
     # A task may begin its last request when its budget is nearly over.
     needed = int(conf.DELIVERY_BUDGET + conf.REQUEST_TIMEOUT + conf.LEASE_GRACE) + 1

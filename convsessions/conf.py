@@ -57,7 +57,8 @@ class Settings:
         if name.startswith("_") or name == "import_string":
             return object.__getattribute__(self, name)
         default = getattr(type(self), name)
-        return getattr(django_settings, "CONVSESSIONS", {}).get(name, default)
+        given = getattr(django_settings, "CONVSESSIONS", {})
+        return given.get(name, default) if isinstance(given, dict) else default
 
     def import_string(self, name: str) -> Any:
         """The object that the dotted path in setting `name` stands for. Raises ImportError."""

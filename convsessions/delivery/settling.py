@@ -97,7 +97,9 @@ def _try_again(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome) -> 
 
 
 def _wait_or_refuse(turn: Turn, write: WriteIntent, chunk: WriteChunk | None, outcome: Outcome) -> None:
-    if outcome.then is Then.REFUSE and write.doomed_ids:
+    # Of a pop, a clear or metadata, an earlier request of unknown outcome may have done what this one may not.
+    half_done = write.doomed_ids or (write.kind != WriteKind.APPEND and turn.may_be_applied(write))
+    if outcome.then is Then.REFUSE and half_done:
         _leave_open(turn, write, None, Verdict.UNDECIDED)
     elif outcome.then is Then.REFUSE:
         turn.refuse(write, chunk, code=outcome.code, param=outcome.param)

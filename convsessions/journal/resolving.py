@@ -10,7 +10,7 @@ from django.db import transaction
 from convsessions import signals
 from convsessions.exceptions import EvidenceChanged, IllegalMove, InvalidInput
 from convsessions.models import Reconciliation, WriteChunk, WriteIntent
-from convsessions.states import CancelCause, Resolution, Verdict, WriteState
+from convsessions.states import CancelCause, Resolution, Verdict, WriteKind, WriteState
 
 from .locking import alias
 from .recording import lock_write, make_due
@@ -78,6 +78,9 @@ def resolve(
 
 def possible(write: WriteIntent, verdict: str, finding: dict[str, Any]) -> list[Resolution]:
     """The resolutions that make sense for this evidence, the most sensible one first."""
+    if write.kind != WriteKind.APPEND:
+        # Doing it again is harmless, and decides; what was popped, or is not to be, a person may say as well.
+        return [Resolution.RECHECK, *([Resolution.ACCEPT] if write.kind == WriteKind.POP else []), Resolution.ABANDON]
     whole, some = bool(finding.get("runs")), bool(finding.get("runs") or finding.get("parts"))
     chunk_open = write.chunks.db_manager(alias()).filter(state=WriteState.AMBIGUOUS).exists()
     options = {

@@ -74,7 +74,10 @@ class Turn:
         deadline = self.now + dt.timedelta(seconds=conf.REQUEST_TIMEOUT)
         if chunk is not None:
             chunk.move(WriteState.SENDING)
-            chunk.anchor, chunk.deadline_at, chunk.attempts = self.session.tail_anchor, deadline, chunk.attempts + 1
+            if not chunk.resent or chunk.anchor is None:
+                # Sent again, it keeps its first anchor: a late copy of the first request may stand before the tail.
+                chunk.anchor = self.session.tail_anchor
+            chunk.deadline_at, chunk.attempts = deadline, chunk.attempts + 1
             chunk.save(update_fields=["state", "anchor", "deadline_at", "attempts"], using=self.using)
         attempt = RequestAttempt(
             write=write, chunk=chunk, operation=operation, target_id=target_id, sent_at=self.now, deadline_at=deadline

@@ -221,3 +221,26 @@ def test_a_refused_write_of_before_a_clear_cannot_be_tried_again(sandbox, sessio
     operations.deliver(session.pk)
     with pytest.raises(IllegalMove):
         operations.retry_write(refused.pk)
+
+
+@pytest.mark.parametrize("kind", ["lost_after", "lost_before"])
+def test_a_pop_refused_after_an_unknown_try_is_decided_by_trying_again(sandbox, session, kind):
+    deliver_until_settled(append(session, 3))
+    pop = operations.pop_item(session.pk)
+    sandbox.fault(kind, operation="delete_item")
+    sandbox.fault("error_before", operation="delete_item", status=400)
+    pop = deliver_until_settled(pop)
+    assert (pop.state, pop.target_id != "") == (WriteState.AMBIGUOUS, True)
+
+    operations.reconcile_write(pop.pk, reason="the API is itself again")
+    assert deliver_until_settled(pop).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == ["m0", "m1"]
+
+
+def test_a_pop_refused_at_its_first_try_is_refused(sandbox, session):
+    deliver_until_settled(append(session, 3))
+    pop = operations.pop_item(session.pk)
+    sandbox.fault("error_before", operation="delete_item", status=400)
+
+    assert deliver_until_settled(pop).state == WriteState.REFUSED
+    assert remote_texts(sandbox, session) == ["m0", "m1", "m2"]

@@ -312,7 +312,6 @@ def test_a_request_that_lands_within_the_settle_delay_is_waited_for_and_not_sent
     assert settled.requests.filter(operation=AppendItems.operation).count() == 1
 
 
-@pytest.mark.xfail(strict=True, reason="journal.turn.begin_request replaces the first anchor of a chunk sent again")
 def test_a_copy_that_lands_before_an_operators_resend_is_found_at_the_end(session, remote, time, operator):
     """The resend looks for the end of the history anew; the last look has to begin at the first anchor all the same."""
     write = operations.append_items(session.pk, messages(1))
