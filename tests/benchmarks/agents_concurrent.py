@@ -3,8 +3,8 @@
     python -m tests.benchmarks.agents_concurrent [--sessions 200] [--items 40] [--remote agentic|sandbox] [--rounds 3]
 
 Takes the database from DATABASE_URL (a test database beside it is made and dropped) and prints one JSON object:
-medians of the rounds, seconds of wall time, seconds of CPU of this process, and the most sockets and threads with a database
-connection that were open at a time.
+medians of the rounds, seconds of wall time, seconds of CPU of this process, and the most sockets and threads with a
+database connection that were open at a time.
 """
 
 from __future__ import annotations
