@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ START_SECONDS = 30.0
 @contextmanager
 def agentic_api(folder: Path) -> Iterator[str]:
     """Its base URL. Raises RuntimeError if it does not come up, FileNotFoundError where it is not installed."""
-    binary = shutil.which("agentic-server")
+    # Beside the interpreter, whose environment need not be activated.
+    here = str(Path(sys.executable).parent)
+    binary = shutil.which("agentic-server", path=os.pathsep.join([here, os.environ.get("PATH", "")]))
     if binary is None:
         raise FileNotFoundError("agentic-server is not installed: pip install agentic-api==0.9.0")
     with socket.socket() as probe:

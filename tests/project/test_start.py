@@ -35,7 +35,7 @@ def test_links_to_the_parts(client):
     page = client.get("/").content.decode()
 
     assert 'href="/admin/"' in page
-    assert 'href="/api/sessions/"' in page
+    assert 'href="/api/docs/"' in page
 
 
 @pytest.mark.django_db

@@ -18,6 +18,8 @@ from tests.histories import eventually, messages, texts
 
 from .cluster import MANAGE, site_settings
 
+pytest.importorskip("psycopg")
+
 BINARIES = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
 MISSING = BINARIES is None or shutil.which("runuser") is None or os.geteuid() != 0
 
