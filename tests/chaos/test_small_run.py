@@ -25,6 +25,7 @@ def test_nothing_is_lost_or_doubled_in_a_small_storm(sandbox, quick, tmp_path):
         SETTLE_SECONDS=timings.settle,
         RETRY_BACKOFF=(0.1, 1.0),
         DELIVERY_BUDGET=8.0,
+        DISPATCHER="convsessions.enqueue.dispatch_with_django_q",  # the doorbells of this process ring too
     )
     setup = Setup(sessions=25, faults=80, kills=8, seed=11, workers=3)
     figures = run(setup, sandbox, site_environment(sandbox.base_url, quick), timings, tmp_path / "workers.log")
