@@ -23,6 +23,7 @@ class WriteKind(TextChoices):
     POP = "pop", _("pop")
     CLEAR = "clear", _("clear")
     METADATA = "metadata", _("change of metadata")
+    REMOVE = "remove", _("removal")
 
 
 class WriteState(TextChoices):
@@ -123,6 +124,13 @@ class Resolution(TextChoices):
     ROLLBACK = "rollback", _("roll back: delete what is there, then cancel")
     ABANDON = "abandon", _("abandon: leave the remote as it is, cancel the rest")
     RECHECK = "recheck", _("check again")
+
+
+class RefusalPolicy(TextChoices):
+    """What becomes of an append of which the API refuses an item."""
+
+    STOP = "stop", _("stop: send nothing after it")
+    SKIP = "skip", _("skip: send the rest without it")
 
 
 class CancelCause(TextChoices):

@@ -34,6 +34,18 @@ class ExactJSONField(TextField):
         return codec.encode(self.value_from_object(obj))
 
 
+class ContentField(TextField):
+    """Text that is somebody's conversation."""
+
+    if TYPE_CHECKING:
+        _pyi_private_set_type: Any
+        _pyi_private_get_type: Any
+
+
+class ContentJSONField(ExactJSONField):
+    """JSON that is somebody's conversation."""
+
+
 def choice_length(choices: type[models.TextChoices]) -> int:
     """The length of a column that holds any of `choices`."""
     return max(map(len, choices.values))

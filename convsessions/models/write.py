@@ -17,12 +17,13 @@ from convsessions.states import (
     OPEN_STATES,
     CancelCause,
     HoldCode,
+    RefusalPolicy,
     Resolution,
     WriteKind,
     WriteState,
 )
 
-from .fields import ExactJSONField, choice_length
+from .fields import ContentField, ContentJSONField, ExactJSONField, choice_length
 from .session import ConversationSession
 
 
@@ -61,6 +62,9 @@ class WriteIntent(models.Model):
 
     items_total = models.PositiveIntegerField(_("items"), default=0)
     items_saved = models.PositiveIntegerField(_("items saved"), default=0)
+    items_omitted = models.PositiveIntegerField(
+        _("items omitted"), default=0, help_text=_("given, and counted as handled: the API takes no such items")
+    )
 
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -81,6 +85,12 @@ class WriteIntent(models.Model):
     failures = models.PositiveIntegerField(_("failures in a row"), default=0)
     error_code = models.CharField(_("error code"), max_length=64, blank=True)
     error_param = models.CharField(_("error parameter"), max_length=128, blank=True)
+    on_refusal = models.CharField(
+        _("when an item is refused"),
+        max_length=choice_length(RefusalPolicy),
+        choices=RefusalPolicy,
+        default=RefusalPolicy.STOP,
+    )
     cancel_cause = models.CharField(
         _("cancelled by"),
         max_length=choice_length(CancelCause),
@@ -92,12 +102,17 @@ class WriteIntent(models.Model):
     target_id = models.CharField(
         _("target"), max_length=128, blank=True, help_text=_("the remote id that a pop or a clear deletes")
     )
-    popped = ExactJSONField(_("popped item"), null=True, blank=True)
+    popped = ContentJSONField(_("popped item"), null=True, blank=True)
     metadata = ExactJSONField(_("metadata"), null=True, blank=True, help_text=_("what a change of metadata sets"))
     resolution = models.CharField(_("resolution"), max_length=choice_length(Resolution), choices=Resolution, blank=True)
-    doomed_ids = ExactJSONField(
-        default=list, blank=True, help_text=_("remote items that an operator's resolution still has to delete")
+    doomed_ids = ExactJSONField(default=list, blank=True, help_text=_("remote items that it still has to delete"))
+    half_pairs = ExactJSONField(
+        _("half pairs"), default=list, blank=True, help_text=_("items that it saved without what belongs to them")
     )
+    erase = models.BooleanField(
+        _("erase"), default=False, help_text=_("a clear: whether it deletes every item before the conversation")
+    )
+    payload_purged_at = models.DateTimeField(_("content purged"), null=True, blank=True, editable=False)
 
     created_at = models.DateTimeField(_("recorded"), auto_now_add=True)
     started_at = models.DateTimeField(_("begun"), null=True, blank=True)
@@ -146,6 +161,9 @@ class WriteIntent(models.Model):
             models.Index(fields=["needs_attention", "created_at"], name="convsessions_attention"),
             models.Index(fields=["is_open", "created_at"], name="convsessions_open_age"),
             models.Index(fields=["-created_at"], name="convsessions_write_created"),
+            # What retention has to look at, and what settled lately.
+            models.Index(fields=["payload_purged_at", "settled_at"], name="convsessions_retention"),
+            models.Index(fields=["settled_at"], name="convsessions_settled"),
         )
         constraints = (
             models.UniqueConstraint(fields=["session", "sequence"], name="convsessions_sequence_once"),
@@ -190,7 +208,13 @@ class WriteChunk(models.Model):
     write = models.ForeignKey(WriteIntent, verbose_name=_("write"), on_delete=models.PROTECT, related_name="chunks")
     first_item = models.PositiveIntegerField(_("first item"), help_text=_("position in the write, from 0"))
     item_count = models.PositiveSmallIntegerField(_("items"))
-    payload = models.TextField(_("payload"), help_text=_("a JSON array, as it is sent"))
+    payload = ContentField(_("payload"), help_text=_("a JSON array, as it is sent; empty: purged"))
+    original = ContentField(
+        _("as given"),
+        null=True,
+        editable=False,
+        help_text=_("a JSON array of the items as they were given, null where they are sent so; NULL: all are"),
+    )
     state = models.CharField(
         _("state"), max_length=choice_length(WriteState), choices=WriteState, default=WriteState.PENDING
     )
@@ -207,6 +231,8 @@ class WriteChunk(models.Model):
     )
     deadline_at = models.DateTimeField(_("deadline"), null=True, blank=True)
     remote_ids = ExactJSONField(_("remote ids"), default=list, blank=True)
+    error_code = models.CharField(_("error code"), max_length=64, blank=True, help_text=_("why it was refused"))
+    error_param = models.CharField(_("error parameter"), max_length=128, blank=True)
     settled_at = models.DateTimeField(_("settled"), null=True, blank=True)
 
     class Meta:
