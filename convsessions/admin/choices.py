@@ -77,8 +77,19 @@ def _then(situation: Situation) -> str:
     """What follows once the chunk in question is settled."""
     if not situation.unsent:
         return " " + _("Then the write is complete.")
-    text = ngettext("Then %(items)s is sent.", "Then %(items)s are sent.", situation.unsent)
-    return " " + text % {"items": span(situation.first_unsent, situation.unsent)}
+    first, last = situation.unsent_numbers
+    items = {"items": span(situation.first_unsent, situation.unsent), "first": first, "last": last}
+    if first == last:
+        return " " + _("Then chunk %(first)d (%(items)s) is sent.") % items
+    return " " + _("Then chunks %(first)d\u2013%(last)d (%(items)s) are sent.") % items
+
+
+def _sent(situation: Situation) -> str:
+    """The chunk in question, by its number and its items."""
+    if situation.chunk is None:
+        return _where(situation)
+    number = situation.numbers[situation.chunk.pk]
+    return _("chunk %(number)d (%(items)s)") % {"number": number, "items": _where(situation)}
 
 
 def _accept(situation: Situation) -> Choice:
@@ -94,10 +105,10 @@ def _accept(situation: Situation) -> Choice:
     if not runs:
         text = _("Record %(items)s as saved under the %(number)d ids that look like ours; nothing of it is sent again.")
         return Choice(
-            "accept", title, text % {"items": _where(situation), "number": len(parts)} + _then(situation), parts
+            "accept", title, text % {"items": _sent(situation), "number": len(parts)} + _then(situation), parts
         )
     text = _("Record %(items)s as saved under the ids that were found; nothing is deleted.") % {
-        "items": _where(situation)
+        "items": _sent(situation)
     }
     if situation.extra:
         text += " " + _("The extra copies stay in the conversation, where a model reads them.")
@@ -121,7 +132,7 @@ def _remove_duplicates(situation: Situation) -> Choice:
 
 
 def _resend(situation: Situation) -> Choice:
-    text = _("Send %(items)s again, at the end of the conversation.") % {"items": _where(situation)}
+    text = _("Send %(items)s again, at the end of the conversation.") % {"items": _sent(situation)}
     parts = situation.evidence.get("parts") or ()
     if parts:
         text += " " + ngettext(

@@ -24,6 +24,7 @@ from convsessions.states import Resolution, Verdict
 from .choices import choices_of, reason_of
 from .display import badge
 from .evidence import facts_of
+from .lines import lines_of
 from .situation import Situation
 from .timeline import VERDICTS, events_of
 
@@ -124,6 +125,13 @@ class ResolvePage:
             "before": Verdict(before).label if before in Verdict.values and verdict not in {"", before} else "",
             "before_facts": facts_of(situation.last_look.evidence) if situation.last_look else [],
             "facts": facts_of(situation.evidence),
-            "sections": [(section, section.lines(with_text=may_see)) for section in situation.sections],
+            "sections": [
+                (
+                    section,
+                    lines_of(situation.rows(section), first_item=section.chunk.first_item, with_text=may_see),
+                )
+                for section in situation.sections
+            ],
+            "anchor_owner": situation.owners.get(situation.anchor),
             "may_see_content": may_see,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -13,50 +13,17 @@ from convsessions.exceptions import RemoteReadFailed
 from convsessions.models import Reconciliation, WriteChunk, WriteIntent
 from convsessions.states import Resolution, WriteState
 
-from .content import label_of, shown_item
-
-MOST_TEXT = 160
-"""Characters of an item beside what was found."""
+from .alignment import Row, align, unread
+from .lines import Owner
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """One appearance of a chunk in the remote history; `extra`: beyond the one that is kept."""
-
-    ids: Sequence[str]
-    extra: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One item as it was sent, and its id in each copy; `text` is "" for those who may not see content."""
-
-    position: int
-    label: str
-    text: str
-    cut: bool
-    ids: Sequence[tuple[str, bool]]
-
-
-@dataclass(slots=True)
 class Section:
-    """One chunk beside its copies."""
+    """One chunk beside the remote history. `number`: counts the chunks of the write from 1; `runs`: its copies."""
 
     chunk: WriteChunk
     number: int
-    copies: list[Copy] = field(default_factory=list)
-
-    def lines(self, *, with_text: bool) -> list[Line]:
-        """The items of the chunk in order, aligned with the copies."""
-        return [self._line(offset, item, with_text) for offset, item in enumerate(self.chunk.items)]
-
-    def _line(self, offset: int, item: dict[str, Any], with_text: bool) -> Line:
-        position = self.chunk.first_item + offset
-        ids = [(copy.ids[offset], copy.extra) for copy in self.copies if offset < len(copy.ids)]
-        if not with_text:
-            return Line(position, label_of(item), "", False, ids)
-        shown = shown_item(position, item, MOST_TEXT)
-        return Line(position, shown.label, shown.text, shown.cut, ids)
+    runs: Sequence[Sequence[str]] = ()
 
 
 class Situation:
@@ -95,6 +62,11 @@ class Situation:
         return list(self.write.chunks.defer("payload"))
 
     @cached_property
+    def numbers(self) -> dict[int, int]:
+        """The number of each chunk, from 1, by its primary key."""
+        return {chunk.pk: number for number, chunk in enumerate(self.chunks, start=1)}
+
+    @cached_property
     def chunk(self) -> WriteChunk | None:
         """The chunk in question; None when all are saved and late copies were found."""
         return next((chunk for chunk in self.chunks if chunk.state == WriteState.AMBIGUOUS), None)
@@ -121,6 +93,12 @@ class Situation:
         return min((chunk.first_item for chunk in self.chunks if chunk.state == WriteState.PENDING), default=0)
 
     @property
+    def unsent_numbers(self) -> tuple[int, int]:
+        """The numbers of the first and the last chunk that wait, from 1; (0, 0) if there is none."""
+        waiting = [self.numbers[chunk.pk] for chunk in self.chunks if chunk.state == WriteState.PENDING]
+        return (waiting[0], waiting[-1]) if waiting else (0, 0)
+
+    @property
     def unsent(self) -> int:
         """Items that come after the chunk in question and wait for it."""
         return sum(chunk.item_count for chunk in self.chunks if chunk.state == WriteState.PENDING)
@@ -128,19 +106,46 @@ class Situation:
     @cached_property
     def sections(self) -> list[Section]:
         """The chunk in question beside what was found of it; or each chunk of which there are late copies."""
-        numbers = {chunk.pk: number for number, chunk in enumerate(self.chunks, start=1)}
+        runs = self.evidence.get("runs") or ()
         if self.chunk is not None:
-            runs = [Copy(run, extra=index > 0) for index, run in enumerate(self.evidence.get("runs") or ())]
-            return [Section(self.chunk, numbers[self.chunk.pk], runs)]
-        return self._sections_of_copies(numbers)
-
-    def _sections_of_copies(self, numbers: dict[int, int]) -> list[Section]:
+            return [Section(self.chunk, self.numbers[self.chunk.pk], runs)]
         saved = {tuple(chunk.remote_ids): chunk for chunk in self.chunks if chunk.remote_ids}
-        sections: list[Section] = []
-        for run in self.evidence.get("runs") or ():
-            chunk = saved.get(tuple(run))
-            if chunk is not None:
-                sections.append(Section(chunk, numbers[chunk.pk]))
-            if sections:
-                sections[-1].copies.append(Copy(run, extra=chunk is None))
-        return sections
+        originals = [index for index, run in enumerate(runs) if tuple(run) in saved]
+        return [
+            Section(saved[tuple(runs[start])], self.numbers[saved[tuple(runs[start])].pk], runs[start:end])
+            for start, end in zip(originals, [*originals[1:], len(runs)], strict=True)
+        ]
+
+    def rows(self, section: Section) -> list[Row]:
+        """The items of the section's chunk beside the remote history, from the anchor on."""
+        if self.inspection is None:
+            return unread(section.chunk.items)
+        mine = {one for run in section.runs for one in run}
+        return align(
+            section.chunk.items,
+            self.inspection.history,
+            runs=section.runs,
+            parts=set(self.evidence.get("parts") or ()),
+            claimed=section.chunk.remote_ids,
+            owners={one: owner for one, owner in self.owners.items() if one not in mine},
+        )
+
+    @cached_property
+    def owners(self) -> dict[str, Owner]:
+        """What the remote ids of the session's saved chunks are bound to."""
+        saved = WriteChunk.objects.filter(
+            write__session=self.write.session_id,
+            write__generation=self.write.session.generation,
+            state=WriteState.SAVED,
+        ).order_by()
+        rows = saved.values_list("write_id", "write__sequence", "remote_ids")
+        return {
+            one: Owner(write_id, sequence, mine=write_id == self.write.pk)
+            for write_id, sequence, ids in rows
+            for one in ids
+        }
+
+    @property
+    def anchor(self) -> str:
+        """Where the reading began: the id of the item before it; "" for the start of the conversation."""
+        return self.inspection.anchor if self.inspection else (self.chunk.anchor or "" if self.chunk else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from convsessions.exceptions import IllegalMove, RemoteReadFailed, WriteNotFound
@@ -25,12 +25,17 @@ INSPECTION_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The evidence as just read. `token` stands for it; `seen` is the newest `Reconciliation` at that time."""
+    """The evidence as just read. `token` stands for it; `seen` is the newest `Reconciliation` at that time.
+
+    `history`: what was read, items with content, after `anchor`, or from the start if the anchor is gone.
+    """
 
     verdict: str
     evidence: dict[str, Any]
     possible: list[Resolution]
     seen: int
+    anchor: str = ""
+    history: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     @property
     def token(self) -> str:
@@ -46,9 +51,10 @@ def inspect_write(write_id: uuid.UUID) -> Inspection:
     """
     write = _ambiguous(write_id)
     seen = _newest(write)  # before the read: what is recorded meanwhile makes the inspection stale
-    finding = _look(write)
+    finding, anchor, history = _look(write)
     evidence = finding.evidence()
-    return Inspection(finding.verdict.value, evidence, possible(write, finding.verdict, evidence), seen)
+    options = possible(write, finding.verdict, evidence)
+    return Inspection(finding.verdict.value, evidence, options, seen, anchor, history.items)
 
 
 def unreadable(write_id: uuid.UUID, error: RemoteReadFailed) -> Inspection:
@@ -72,12 +78,14 @@ def _newest(write: WriteIntent) -> int:
     return write.reconciliations.db_manager(alias()).order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
-def _look(write: WriteIntent) -> Finding:
+def _look(write: WriteIntent) -> tuple[Finding, str, History]:
+    """What the history says, the anchor from which it was read, and the history."""
     chunk = write.chunks.db_manager(alias()).filter(state=WriteState.AMBIGUOUS).first()
     bound = bound_ids(write.session, using=alias())
     if chunk is None:
         anchor, originals = copies_question(write)
-        return find_copies(originals, _read(write, anchor), bound)
+        history = _read(write, anchor)
+        return find_copies(originals, history, bound), anchor, history
     question = Question(
         conversation_id=write.session.conversation_id or "",
         anchor=chunk.anchor or "",
@@ -86,7 +94,8 @@ def _look(write: WriteIntent) -> Finding:
         claimed=chunk.remote_ids,
         rivals=rivals_of(chunk, write.session, using=alias()),
     )
-    return judge(question, _read(write, question.anchor))
+    history = _read(write, question.anchor)
+    return judge(question, history), question.anchor, history
 
 
 def _read(write: WriteIntent, anchor: str) -> History:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.utils import timezone
 
 from convsessions import operations
 from convsessions.models import Reconciliation, RequestAttempt, WriteChunk, WriteIntent
 from convsessions.states import WriteState
-from tests.histories import deliver_until_settled, remote_texts
+from tests.histories import deliver_until_settled, messages, remote_texts
 
 from .conftest import ITEMS, choices_in, page, said, token_in
 
@@ -41,7 +45,7 @@ def test_a_duplicated_write_is_explained_with_its_copies_and_the_sensible_choice
     for remote_id in ids:
         assert f"<code>{remote_id}</code>" in shown.content.decode()
     assert "Stored more than once: items 3 to 5." in shown.content.decode()
-    assert "delete 3 remote items. Then item 6 is sent." in shown.content.decode()
+    assert "delete 3 remote items. Then chunk 3 (item 6) is sent." in shown.content.decode()
 
 
 def test_a_partial_write_says_how_much_was_found(browser, partial):
@@ -49,7 +53,7 @@ def test_a_partial_write_says_how_much_was_found(browser, partial):
 
     assert choices_in(shown) == ["accept", "resend", "recheck", "rollback", "abandon"]
     assert "Of the 3 items sent (items 3 to 5), 2 that look like ours were found" in shown.content.decode()
-    assert "Send items 3 to 5 again" in shown.content.decode()
+    assert "Send chunk 2 (items 3 to 5) again" in shown.content.decode()
 
 
 def test_an_altered_write_shows_what_delivery_saw_as_well(browser, altered):
@@ -57,6 +61,74 @@ def test_an_altered_write_shows_what_delivery_saw_as_well(browser, altered):
 
     assert "3 items were stored in altered form." in shown
     assert "All of items 3 to 5 are there, but in altered form" in shown
+
+
+def table_of(response):
+    """The cells of the aligned table, as text."""
+    body = html.unescape(re.search(r"(?s)<tbody>(.*?)</tbody>", response.content.decode())[1])
+    rows = re.findall(r"(?s)<tr class=\"cs-row-(\w+)\">(.*?)</tr>", body)
+    return [
+        (mark, *(" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in re.findall(r"(?s)<t[hd].*?</t[hd]>", row)))
+        for mark, row in rows
+    ]
+
+
+def test_copies_stand_in_the_order_of_the_remote_history_after_the_anchor(browser, duplicated, session, sandbox):
+    stored = sandbox.items(session.conversation_id)
+    assert len(stored) == 9
+
+    table = table_of(browser.get(page("resolve", duplicated.pk)))
+
+    assert [row[0] for row in table] == ["anchor", "found", "found", "found", "extra", "extra", "extra"]
+    assert table[0][3] == f"{stored[2]['id']} this write"
+    ids = [f"{item['id'][:8]}\u2026{item['id'][-6:]}" for item in stored[3:]]
+    assert [row[3] for row in table[1:]] == [f"{one} m{3 + at % 3}" for at, one in enumerate(ids)]
+    assert [row[1] for row in table[1:]] == ["= 3 found", "= 4 found", "= 5 found"] + [
+        f"+ extra copy of item {at}" for at in (3, 4, 5)
+    ]
+
+
+def test_missing_and_foreign_items_stand_where_they_belong(browser, partial, session, sandbox):
+    sandbox.append_foreign(session.conversation_id, [{"role": "user", "content": "who else?"}])
+
+    table = table_of(browser.get(page("resolve", partial.pk)))
+
+    assert [row[0] for row in table] == ["anchor", "found", "found", "missing", "foreign"]
+    assert table[3][1:] == ("\u2013 5 missing", "message \u00b7 user m5", "nothing in its place")
+    assert table[4][3].endswith("message \u00b7 user who else?")
+
+
+def test_altered_content_is_marked_word_by_word_for_those_who_may_see_it(browser, altered, operator):
+    shown = browser.get(page("resolve", altered.pk))
+    assert [row[0] for row in table_of(shown)] == ["anchor", "altered", "altered", "altered"]
+    assert "m3<ins> [altered]</ins>" in shown.content.decode()
+    assert "differs at <code>content[0].text</code>" in shown.content.decode()
+
+    others = operator("view_writeintent", "resolve_writeintent").get(page("resolve", altered.pk)).content.decode()
+    assert "differs at <code>content[0].text</code>" in others
+    assert "m3" not in others
+    assert "[altered]" not in others
+
+
+def test_items_of_other_writes_are_marked_with_their_write(browser, duplicated, session, sandbox):
+    """Another write of the session was saved behind the copies: it is neither ours nor foreign."""
+    other = WriteIntent.objects.create(
+        session=session,
+        sequence=99,
+        kind="append",
+        state="saved",
+        generation=0,
+        settled_at=timezone.now(),
+        items_total=1,
+    )
+    stored = sandbox.append_foreign(session.conversation_id, messages(1, prefix="other"))
+    chunk = {"payload": "[]", "state": "saved", "first_item": 0, "item_count": 1}
+    WriteChunk.objects.create(write=other, remote_ids=[stored[0]["id"]], **chunk)
+
+    table = table_of(browser.get(page("resolve", duplicated.pk)))
+
+    assert table[-1][:2] == ("other", "\u00b7 another write's")
+    assert "write 99" in table[-1][3]
 
 
 def test_looking_changes_nothing(browser, duplicated):
