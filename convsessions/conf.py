@@ -16,6 +16,9 @@ API_ITEMS_PER_REQUEST = 20
 """The Conversations API takes at most 20 items a request (openai-agents documents it; a 21st answers 400)."""
 
 
+UNKNOWN_TYPES = ("warn", "pass", "refuse")
+
+
 class Settings:
     CHUNK_ITEMS: int = API_ITEMS_PER_REQUEST
     """Items a request, 1..20."""
@@ -24,6 +27,8 @@ class Settings:
     MAX_ITEMS_PER_WRITE: int = 10_000
     MAX_ITEM_BYTES: int = 8 * 1024 * 1024
     """Bytes of JSON of one item, as sent; below MariaDB's default packet of 16 MiB."""
+    UNKNOWN_ITEM_TYPES: str = "warn"
+    """What becomes of an item whose type neither we nor the installed client know: ``warn``, ``pass`` or ``refuse``."""
     REQUEST_TIMEOUT: float = 30.0
     """Seconds that one request may take in all, from before its journal entry to its last byte."""
     LEASE_GRACE: float = 15.0
@@ -102,6 +107,7 @@ RULES: dict[str, Rule] = {
     "CHUNK_BYTES": (_is_int(1024, 12 * 1024 * 1024), "a whole number of bytes from 1024 to 12 MiB"),
     "MAX_ITEMS_PER_WRITE": (_is_int(1, 1_000_000), "a whole number from 1 to 1,000,000"),
     "MAX_ITEM_BYTES": (_is_int(256, 64 * 1024 * 1024), "a whole number of bytes from 256 to 64 MiB"),
+    "UNKNOWN_ITEM_TYPES": (lambda value: value in UNKNOWN_TYPES, "warn, pass or refuse"),
     "REQUEST_TIMEOUT": (_is_seconds(0.05, 3600), "seconds, from 0.05 to 3600"),
     "LEASE_GRACE": (_is_seconds(0.05, 3600), "seconds, from 0.05 to 3600"),
     "SETTLE_SECONDS": (_is_seconds(0, 3600), "seconds, from 0 to 3600"),

@@ -31,6 +31,8 @@ def test_the_site_of_this_repository_has_nothing_to_complain_about(defaults):
         {"REQUEST_TIMEOUT": "30"},
         {"RETRY_BACKOFF": (2, 1)},
         {"VERIFY_WRITES": 1},
+        {"UNKNOWN_ITEM_TYPES": "ignore"},
+        {"UNKNOWN_ITEM_TYPES": ["warn"]},
         {"CLIENT_FACTORY": None},
         {"NO_SUCH_SETTING": 1},
         "not a dict",

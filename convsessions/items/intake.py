@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from convsessions.exceptions import InvalidItem
-from convsessions.items import codec, shapes
-from convsessions.items.kinds import kind_of
+from convsessions.items import codec, paths, shapes
+from convsessions.items.kinds import TABLE, Vocabulary, kind_of
 from convsessions.items.plain import plain_object
 from convsessions.items.sanitise import is_unsendable, sanitise
 
@@ -35,28 +35,44 @@ class Intake:
     """The items of one append.
 
     items: what to send, in order. digest: of what the caller gave, the same for the same body. omitted: how many
-    items are counted as handled and not sent.
+    items are counted as handled and not sent. unknown: the types of `items` that nobody here knows, as a path names
+    what it knows not.
     """
 
     items: list[PreparedItem]
     digest: str
     omitted: int
+    unknown: frozenset[str] = frozenset()
 
 
-def prepare_items(items: object, *, max_items: int, max_item_bytes: int) -> Intake:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What is taken.
+
+    max_items: of one append. max_item_bytes: of one item's JSON as sent. types: those that are known.
+    refuse_unknown: whether an item of another type is refused.
+    """
+
+    max_items: int
+    max_item_bytes: int
+    types: Vocabulary = field(default=TABLE, repr=False)
+    refuse_unknown: bool = False
+
+
+def prepare_items(items: object, rules: Rules) -> Intake:
     """Check `items` and encode them for sending.
 
-    items: list or tuple of N mappings, or of objects with ``model_dump`` as pydantic has it. max_items: most of N.
-    max_item_bytes: most bytes of one item's JSON as sent.
+    items: list or tuple of mappings, or of objects with ``model_dump`` as pydantic has it.
     Raises InvalidItem, and nothing else for any input; its message names a path and quotes no content.
     """
     given = _listed(items)
-    if len(given) > max_items:
-        raise InvalidItem("items", f"may be at most {max_items}", code="too_many_items")
-    read = [_read(item, f"items[{index}]", max_item_bytes) for index, item in enumerate(given)]
+    if len(given) > rules.max_items:
+        raise InvalidItem("items", f"may be at most {rules.max_items}", code="too_many_items")
+    read = [_read(item, f"items[{index}]", rules) for index, item in enumerate(given)]
     sent = [prepared for _, prepared in read if prepared is not None]
     digest = codec.digest(f"[{','.join(text for text, _ in read)}]")
-    return Intake(items=sent, digest=digest, omitted=len(read) - len(sent))
+    unknown = frozenset(paths.step(item.type) for item in sent if item.type not in rules.types)
+    return Intake(items=sent, digest=digest, omitted=len(read) - len(sent), unknown=unknown)
 
 
 def _listed(items: object) -> list[Any]:
@@ -69,23 +85,26 @@ def _listed(items: object) -> list[Any]:
     raise InvalidItem("items", "must be a list", code="not_a_list")
 
 
-def _read(item: object, path: str, max_bytes: int) -> tuple[str, PreparedItem | None]:
+def _read(item: object, path: str, rules: Rules) -> tuple[str, PreparedItem | None]:
     """The JSON of an item as given, and the item to send, or None if it is omitted."""
-    return _guarded(lambda: _prepare(item, path, max_bytes), path)
+    return _guarded(lambda: _prepare(item, path, rules), path)
 
 
-def _prepare(item: object, path: str, max_bytes: int) -> tuple[str, PreparedItem | None]:
-    given = plain_object(item, path=path, limit=max_bytes + UNSENT_ALLOWANCE)
-    clean = sanitise(given)
+def _prepare(item: object, path: str, rules: Rules) -> tuple[str, PreparedItem | None]:
+    given = plain_object(item, path=path, limit=rules.max_item_bytes + UNSENT_ALLOWANCE)
+    clean = sanitise(given, rules.types)
     text = codec.encode(given)
     if is_unsendable(clean):
         return text, None
-    shapes.check(clean, path)
+    shapes.check(clean, path, rules.types)
+    kind = kind_of(clean)
+    if rules.refuse_unknown and kind not in rules.types:
+        raise InvalidItem(f"{path}.type", "is none of the types that are known here", code="unknown_type")
     # Sanitising only ever removes fields, so equal means untouched: then one encoding serves both.
     sent = text if clean == given else codec.encode(clean)
-    if len(sent) > max_bytes:
-        raise InvalidItem(path, f"is {len(sent)} bytes of JSON, more than {max_bytes}", code="too_large")
-    return text, PreparedItem(text=sent, type=kind_of(clean), call_id=_call_id(clean))
+    if len(sent) > rules.max_item_bytes:
+        raise InvalidItem(path, f"is {len(sent)} bytes of JSON, more than {rules.max_item_bytes}", code="too_large")
+    return text, PreparedItem(text=sent, type=kind, call_id=_call_id(clean))
 
 
 def _call_id(item: dict[str, Any]) -> str:

@@ -1,14 +1,21 @@
 """What is known about the types of items: one table each for fields, roles and parts.
 
 Sources are the marks of WIRE.md and the `openai` client's own types (3.57, ``types/responses/*_param.py``), which are
-generated from OpenAI's API document. A type that stands in no table is let through as it is: the API may be newer
-than this module, and refusing an item is its business, not ours.
+generated from OpenAI's API document; a test compares the two. Types that only the installed client knows are added to
+these tables as a `Vocabulary`, and what is to become of a type that neither knows is a setting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+ANY = ("string", "array", "object", "number", "boolean", "null")
+"""The kinds of JSON values."""
+
+Fields = Mapping[str, tuple[str, ...]]
+"""The fields that a type requires, with the kinds that each may have."""
 
 MESSAGE = "message"
 REASONING = "reasoning"
@@ -17,7 +24,7 @@ ITEM_REFERENCE = "item_reference"
 ROLES = frozenset({"user", "assistant", "system", "developer"})
 """Roles that a message may be sent with. Other roles exist, but only on reading."""
 
-REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {
+REQUIRED: dict[str, Fields] = {
     MESSAGE: {"role": ("string",), "content": ("string", "array")},
     REASONING: {"summary": ("array",)},
     ITEM_REFERENCE: {"id": ("string",)},
@@ -48,15 +55,22 @@ REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {
     "mcp_call": {"id": ("string",), "server_label": ("string",), "name": ("string",), "arguments": ("string",)},
     "tool_search_call": {"arguments": ("string", "array", "object", "number", "boolean")},
     "tool_search_output": {"tools": ("array",)},
-    "additional_tools": {"tools": ("array",)},
+    "additional_tools": {"role": ("string",), "tools": ("array",)},
+    "configuration_update": {},
     "compaction": {"encrypted_content": ("string",)},
-    "program": {"id": ("string",), "call_id": ("string",), "code": ("string",)},
+    "compaction_trigger": {},
+    "program": {"id": ("string",), "call_id": ("string",), "code": ("string",), "fingerprint": ("string",)},
     "program_output": {"id": ("string",), "call_id": ("string",), "result": ("string",)},
 }
 """Fields without which the API refuses an item of the type, with the JSON kinds that each may have (D).
 
-Left out on purpose: `status`, which the client's types require of some items but nobody has reported as refused.
+Left out on purpose: `status`, which the client's types require of some items but nobody has reported as refused; the
+`id` of reasoning, which does without if it has its encrypted content (O); a computer call's safety checks, which
+older models' items lack; and fields that may be null, see `NULLABLE`.
 """
+
+UNREQUIRED = frozenset({"status"})
+"""Fields that the client's types require, and that are not asked for."""
 
 NULLABLE: dict[str, frozenset[str]] = {
     "code_interpreter_call": frozenset({"code", "outputs"}),
@@ -67,7 +81,38 @@ NULLABLE: dict[str, frozenset[str]] = {
 KEEPS_ID = frozenset(kind for kind, fields in REQUIRED.items() if "id" in fields) | {REASONING}
 """Types whose `id` is sent (D, O). Reasoning does not need one, but without it the API asks for encrypted content."""
 
-PARTS: dict[str, dict[str, tuple[str, ...]]] = {
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The types that are known: as `REQUIRED`, `NULLABLE` and `KEEPS_ID` tell it of those in these tables."""
+
+    required: Mapping[str, Fields]
+    nullable: Mapping[str, frozenset[str]]
+    keeps_id: frozenset[str]
+
+    def __contains__(self, kind: str) -> bool:
+        return kind in self.required
+
+
+TABLE = Vocabulary(REQUIRED, NULLABLE, KEEPS_ID)
+"""What these tables know."""
+
+
+def with_types(more: Mapping[str, Fields]) -> Vocabulary:
+    """`TABLE`, and the types of `more` that it lacks, with what they require."""
+    added = {kind: fields for kind, fields in more.items() if kind not in REQUIRED}
+    required = {
+        kind: {name: kinds for name, kinds in fields.items() if name not in UNREQUIRED and "null" not in kinds}
+        for kind, fields in added.items()
+    }
+    nullable = {
+        kind: frozenset(name for name, kinds in fields.items() if "null" in kinds) for kind, fields in added.items()
+    }
+    needing_id = frozenset(kind for kind, fields in added.items() if "id" in fields)
+    return Vocabulary({**REQUIRED, **required}, {**NULLABLE, **nullable}, KEEPS_ID | needing_id)
+
+
+PARTS: dict[str, Fields] = {
     "input_text": {"text": ("string",)},
     "output_text": {"text": ("string",)},
     "text": {"text": ("string",)},

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from convsessions.items.kinds import KEEPS_ID, NULLABLE, PART_FIELDS, kind_of
+from convsessions.items.kinds import PART_FIELDS, TABLE, Vocabulary, kind_of
 
 PLACEHOLDER_IDS = ("__fake_id__", "")
 """Ids that stand for none: openai-agents fills in the first for models that have no item ids."""
@@ -22,17 +22,17 @@ PRIVATE_FIELDS = frozenset({"provider_data", "created_by"})
 PRIVATE_PREFIX = "_agents_"
 
 
-def sanitise(item: dict[str, Any]) -> dict[str, Any]:
+def sanitise(item: dict[str, Any], types: Vocabulary = TABLE) -> dict[str, Any]:
     """A copy of `item` as the API takes it. Removes fields, changes no value and no order; `item` stays as it was.
 
     item: one item object of plain JSON data. The copy shares with it the values that needed no change.
     """
     kind = kind_of(item)
-    nullable = NULLABLE.get(kind, frozenset())
+    nullable = types.nullable.get(kind, frozenset())
     clean = {
         key: value for key, value in item.items() if not _is_private(key) and (value is not None or key in nullable)
     }
-    if kind not in KEEPS_ID or clean.get("id") in PLACEHOLDER_IDS:
+    if kind not in types.keeps_id or clean.get("id") in PLACEHOLDER_IDS:
         clean.pop("id", None)
     for field in PART_FIELDS.get(kind, ()):
         if field in clean:

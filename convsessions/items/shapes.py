@@ -6,7 +6,18 @@ from typing import Any
 
 from convsessions.exceptions import InvalidItem
 from convsessions.items import paths
-from convsessions.items.kinds import MESSAGE, PART_FIELDS, PARTS, REFUSED_PARTS, REQUIRED, ROLES, UNTYPED_PARTS, kind_of
+from convsessions.items.kinds import (
+    MESSAGE,
+    PART_FIELDS,
+    PARTS,
+    REFUSED_PARTS,
+    ROLES,
+    TABLE,
+    UNTYPED_PARTS,
+    Fields,
+    Vocabulary,
+    kind_of,
+)
 
 _JSON_KINDS: dict[type, str] = {
     str: "string",
@@ -19,10 +30,10 @@ _JSON_KINDS: dict[type, str] = {
 }
 
 
-def check(item: dict[str, Any], path: str) -> None:
+def check(item: dict[str, Any], path: str, types: Vocabulary = TABLE) -> None:
     """Raise InvalidItem unless `item` (sanitised, plain JSON data) can be sent. `path` is that of the item."""
     kind = _checked_kind(item, path)
-    _check_fields(item, REQUIRED.get(kind, {}), path)
+    _check_fields(item, types.required.get(kind, {}), path)
     if kind == MESSAGE and item["role"] not in ROLES:
         raise InvalidItem(f"{path}.role", f"must be one of {', '.join(sorted(ROLES))}", code="unknown_role")
     role = item["role"] if kind == MESSAGE else ""
@@ -40,7 +51,7 @@ def _checked_kind(item: dict[str, Any], path: str) -> str:
     raise InvalidItem(f"{path}.type", "is missing", code="missing")
 
 
-def _check_fields(value: dict[str, Any], required: dict[str, tuple[str, ...]], path: str) -> None:
+def _check_fields(value: dict[str, Any], required: Fields, path: str) -> None:
     for field, kinds in required.items():
         if field not in value:
             raise InvalidItem(paths.below(path, field), "is missing", code="missing")

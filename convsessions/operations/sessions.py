@@ -15,13 +15,15 @@ from convsessions.delivery.threads import asynchronous
 from convsessions.exceptions import ConversationTaken, InvalidInput, SessionNotFound
 from convsessions.items import codec
 from convsessions.items.chunking import chunks
-from convsessions.items.intake import Intake, prepare_items
+from convsessions.items.intake import Intake
 from convsessions.journal import recording, sessions
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, WriteIntent
 from convsessions.remote.calls import RetrieveConversation
 from convsessions.states import OutcomeKind
 from convsessions.values import MAX_CONVERSATION_ID, MAX_KEY, check_metadata, check_text
+
+from .intake import take_in
 
 
 class Unchanged(enum.Enum):
@@ -77,7 +79,7 @@ def open_session(
     """
     _check(key, metadata, conversation_id)
     check_text("idempotency_key", idempotency_key, MAX_KEY)
-    intake = None if items is None else _prepared(items)
+    intake = None if items is None else take_in(items)
     body = [key, dict(metadata or {}), conversation_id, intake and intake.digest]
     creation = _creation(owner, idempotency_key, body)
     earlier = sessions.created_before(creation)
@@ -200,10 +202,6 @@ def _check(key: object, metadata: object, conversation_id: object) -> None:
     check_text("key", key, MAX_KEY)
     check_text("conversation_id", conversation_id, MAX_CONVERSATION_ID)
     check_metadata(metadata)
-
-
-def _prepared(items: object) -> Intake:
-    return prepare_items(items, max_items=conf.MAX_ITEMS_PER_WRITE, max_item_bytes=conf.MAX_ITEM_BYTES)
 
 
 def _creation(owner: Any, idempotency_key: str | None, body: list[Any]) -> tuple[str, str]:

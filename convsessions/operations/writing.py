@@ -8,11 +8,12 @@ from typing import Any
 from convsessions.conf import API_ITEMS_PER_REQUEST, conf
 from convsessions.delivery.threads import asynchronous
 from convsessions.items.chunking import chunks, cut_evenly
-from convsessions.items.intake import prepare_items
 from convsessions.journal import recording
 from convsessions.journal.taking_over import Place, record_take_over
 from convsessions.models import WriteIntent
 from convsessions.values import MAX_KEY, check_text
+
+from .intake import take_in
 
 
 def append_items(
@@ -42,7 +43,7 @@ def record_append(
     and nothing is recorded; a repetition with the same key is told from that.
     """
     check_text("idempotency_key", idempotency_key, MAX_KEY)
-    intake = prepare_items(items, max_items=conf.MAX_ITEMS_PER_WRITE, max_item_bytes=conf.MAX_ITEM_BYTES)
+    intake = take_in(items)
     return recording.record_append(
         session_id,
         chunks(intake.items, max_items=conf.CHUNK_ITEMS, max_bytes=conf.CHUNK_BYTES),
@@ -62,7 +63,7 @@ def take_over_append(
     Raises InvalidItem, SessionNotFound, SessionDeleted, IdempotencyConflict, and Conflict while a write of the session
     is open. Joins the caller's transaction.
     """
-    intake = prepare_items(items, max_items=conf.MAX_ITEMS_PER_WRITE, max_item_bytes=conf.MAX_ITEM_BYTES)
+    intake = take_in(items)
     return record_take_over(
         session_id,
         cut_evenly(intake.items, API_ITEMS_PER_REQUEST),
@@ -76,7 +77,7 @@ def take_over_append(
 
 def digest_of_items(items: object) -> str:
     """The `body_digest` of an append of `items`. Raises InvalidItem."""
-    return prepare_items(items, max_items=conf.MAX_ITEMS_PER_WRITE, max_item_bytes=conf.MAX_ITEM_BYTES).digest
+    return take_in(items).digest
 
 
 def pop_item(session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None) -> WriteIntent:

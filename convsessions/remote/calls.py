@@ -20,6 +20,7 @@ INCLUDE = (
     "reasoning.encrypted_content",
     "file_search_call.results",
     "web_search_call.action.sources",
+    "web_search_call.results",
     "code_interpreter_call.outputs",
 )
 """Without these, content that is stored looks absent when read (OpenAI's API document, `include`)."""
