@@ -144,6 +144,8 @@ Q_CLUSTER: dict[str, Any] = {
     "catch_up": False,
     "label": "Queue",
 }
+if "Q_BROKER_CLASS" in os.environ:
+    Q_CLUSTER["broker_class"] = os.environ["Q_BROKER_CLASS"]
 if "REDIS_URL" in os.environ:
     Q_CLUSTER["redis"] = os.environ["REDIS_URL"]
 else:
