@@ -32,7 +32,7 @@ def _shape(prefix: str, required: str, optional: str = "", *, nullable: str = ""
 ITEMS: dict[str, Shape] = {
     "message": _shape("msg", "role content", "status phase"),
     "function_call": _shape("fc", "call_id name arguments", "status namespace caller async"),
-    "function_call_output": _shape("fc", "call_id output", "status caller name namespace"),
+    "function_call_output": _shape("fc", "output", "call_id status caller name namespace"),
     "reasoning": _shape("rs", "summary", "content encrypted_content status"),
     "file_search_call": _shape("fs", "queries status", "results", needs_id=True),
     "web_search_call": _shape("ws", "action status", needs_id=True),
