@@ -44,6 +44,9 @@ class Settings:
     SWEEP_MINUTES: int = 1
     WAIT_MAX: float = 30.0
     """Seconds that a caller may wait for a write in one call."""
+    ERASE_ITEMS_ON_CLEAR: bool = False
+    """Whether a clear or a deletion that does not say deletes every item first: the API keeps those of a deleted
+    conversation."""
     CLIENT_FACTORY: str = "convsessions.remote.clients.default_client"
     """Dotted path of ``f(session) -> openai.OpenAI``."""
     ASYNC_CLIENT_FACTORY: str = "convsessions.remote.clients.default_async_client"
@@ -116,6 +119,7 @@ RULES: dict[str, Rule] = {
     "VERIFY_WRITES": (lambda value: isinstance(value, bool), "True or False"),
     "SWEEP_MINUTES": (_is_int(1, 1440), "a whole number of minutes from 1 to 1440"),
     "WAIT_MAX": (_is_seconds(0, 600), "seconds, from 0 to 600"),
+    "ERASE_ITEMS_ON_CLEAR": (lambda value: isinstance(value, bool), "True or False"),
     "CLIENT_FACTORY": (_is_path, "a dotted path"),
     "ASYNC_CLIENT_FACTORY": (_is_path, "a dotted path"),
     "ASYNC_THREADS": (_is_int(1, 256), "a whole number from 1 to 256"),

@@ -116,7 +116,7 @@ class Verdict(TextChoices):
 
 
 class Resolution(TextChoices):
-    """What an operator may do with an ambiguous write."""
+    """What an operator may do with an ambiguous write; the last one: with a settled one that left half pairs."""
 
     ACCEPT = "accept", _("accept: it is saved")
     RESEND = "resend", _("resend: it is not saved")
@@ -124,6 +124,7 @@ class Resolution(TextChoices):
     ROLLBACK = "rollback", _("roll back: delete what is there, then cancel")
     ABANDON = "abandon", _("abandon: leave the remote as it is, cancel the rest")
     RECHECK = "recheck", _("check again")
+    REMOVE_HALVES = "remove_halves", _("remove what is left of broken pairs")
 
 
 class RefusalPolicy(TextChoices):

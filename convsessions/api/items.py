@@ -57,12 +57,12 @@ class Items(Endpoint):
             raise InvalidInput("after", "the conversation has no such item", code="item_not_found") from error
 
     def post(self, request: Request, session_id: str, **host: Any) -> Response:
-        """Record an append of ``{"items": [...]}``."""
+        """Record an append of ``{"items": [...], "on_refusal": "stop"}``; ``skip`` goes on without a refused item."""
         session = self.session(session_id, Act.WRITE)
-        fields = fields_of(request, ("items",))
+        fields = fields_of(request, ("items", "on_refusal"))
         if "items" not in fields:
             raise InvalidInput("items", "is missing", code="missing")
-        write, is_new = operations.record_append(session.pk, fields["items"], **how(self, session))
+        write, is_new = operations.record_append(session.pk, **fields, **how(self, session))
         return answer(request, write, self.access, replayed=not is_new)
 
 
@@ -85,8 +85,11 @@ class Clear(Endpoint):
     url_name = "clear"
 
     def post(self, request: Request, session_id: str, **host: Any) -> Response:
-        """Record that the conversation is to be deleted; supersedes everything queued before it."""
+        """Record that the conversation is to be deleted; supersedes everything queued before it.
+
+        With ``{"erase": true}`` every item is deleted first, for the API keeps those of a deleted conversation.
+        """
         session = self.session(session_id, Act.WRITE)
-        fields_of(request)
-        write, is_new = operations.record_clear(session.pk, **how(self, session))
+        fields = fields_of(request, ("erase",))
+        write, is_new = operations.record_clear(session.pk, **fields, **how(self, session))
         return answer(request, write, self.access, replayed=not is_new)

@@ -42,7 +42,7 @@ class ChunkSerializer(serializers.ModelSerializer[WriteChunk]):
 
     class Meta:
         model = WriteChunk
-        fields = ("first_item", "item_count", "state", "attempts", "remote_ids")
+        fields = ("first_item", "item_count", "state", "attempts", "remote_ids", "error_code", "error_param")
         read_only_fields = fields
 
 
@@ -72,8 +72,8 @@ class WriteSummarySerializer(serializers.ModelSerializer[WriteIntent]):
         model = WriteIntent
         fields: tuple[str, ...] = (
             "id", "session", "sequence", "kind", "state", "author", "idempotency_key", "items_total", "items_saved",
-            "needs_attention", "hold_code", "next_attempt_at", "failures", "error_code", "error_param",
-            "cancel_cause", "resolution", "created_at", "started_at", "settled_at",
+            "items_omitted", "on_refusal", "erase", "needs_attention", "hold_code", "next_attempt_at", "failures",
+            "error_code", "error_param", "cancel_cause", "resolution", "created_at", "started_at", "settled_at",
         )  # fmt: skip
         read_only_fields = fields
 
@@ -86,13 +86,14 @@ class WriteSerializer(WriteSummarySerializer):
 
     metadata = serializers.JSONField(read_only=True)
     popped = serializers.SerializerMethodField()
+    half_pairs = serializers.JSONField(read_only=True)
     chunks = ChunkSerializer(many=True, read_only=True)
     reconciliations = ReconciliationSerializer(many=True, read_only=True)
 
     class Meta(WriteSummarySerializer.Meta):
         fields = (
             *WriteSummarySerializer.Meta.fields,
-            "target_id", "metadata", "popped", "chunks", "reconciliations",
+            "target_id", "metadata", "popped", "half_pairs", "chunks", "reconciliations",
         )  # fmt: skip
         read_only_fields = fields
 

@@ -78,10 +78,14 @@ class Session(Endpoint):
         return _changed(request, changed, self.access, headers, status=202)
 
     def delete(self, request: Request, session_id: str, **host: Any) -> Response:
-        """Delete the conversation, and refuse further writes. Everything recorded stays, and the key is free."""
+        """Delete the conversation, and refuse further writes. Everything recorded stays, and the key is free.
+
+        With ``?erase=true`` every item is deleted first, and what the journal holds of them.
+        """
         session = self.session(session_id, Act.WRITE)
         fields_of(request)
-        write, is_new = operations.record_deletion(session.pk, **how(self, session))
+        erase = filters.boolean(request, "erase")
+        write, is_new = operations.record_deletion(session.pk, erase=erase, **how(self, session))
         return answer(request, write, self.access, replayed=not is_new)
 
 

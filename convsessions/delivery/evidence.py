@@ -9,8 +9,8 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from convsessions.conf import conf
+from convsessions.journal.chunks import remote_ids_of
 from convsessions.journal.locking import alias
-from convsessions.journal.turn import remote_ids_of
 from convsessions.models import ConversationSession, WriteChunk, WriteIntent
 from convsessions.reconcile.matching import Item
 from convsessions.states import WriteState
@@ -41,7 +41,8 @@ def rivals_of(chunk: WriteChunk, session: ConversationSession, *, using: str) ->
 
 def chunks_to_verify(write: WriteIntent) -> QuerySet[WriteChunk]:
     """The chunks of a write of which a copy may stand in the remote history without anybody having said so."""
-    chunks = write.chunks.db_manager(alias()).all()
+    # What was refused, and never sent before that, cannot be there.
+    chunks = write.chunks.db_manager(alias()).exclude(state=WriteState.REFUSED, resent=False)
     return chunks if conf.VERIFY_WRITES else chunks.filter(resent=True)
 
 

@@ -13,6 +13,7 @@ from convsessions.models import WriteChunk, WriteIntent
 from convsessions.reconcile.engine import Question
 from convsessions.remote import clock
 from convsessions.remote.calls import (
+    PAGE_ITEMS,
     AppendItems,
     CreateConversation,
     DeleteConversation,
@@ -24,7 +25,8 @@ from convsessions.remote.calls import (
 from convsessions.states import CancelCause, Resolution, WriteKind, WriteState
 
 from .evidence import bound_ids, chunks_to_verify, copies_question, rivals_of
-from .steps import LookForCopies, ReadNewest, ReadTail, Reconcile, Send, Shift, Step, Wait
+from .refusals import end_append
+from .steps import LookForCopies, ReadDoomed, ReadNewest, ReadTail, Reconcile, Send, Shift, Step, Wait
 
 
 def plan(turn: Turn, shift: Shift) -> Step | None:
@@ -82,7 +84,7 @@ def _plan_end(turn: Turn, write: WriteIntent) -> Step | None:
     elif write.cancel_cause != CancelCause.CLEAR and chunks_to_verify(write).exists():
         return _look_for_copies(turn, write)
     else:
-        turn.write_saved(write)
+        end_append(turn, write)
     return None
 
 
@@ -110,17 +112,32 @@ def _plan_pop(turn: Turn, write: WriteIntent) -> Step | None:
 
 
 def _plan_clear(turn: Turn, write: WriteIntent) -> Step | None:
-    if write.cancel_cause and not write.target_id:
-        turn.cancel(write)
+    if write.cancel_cause and not write.target_id and not write.items_total:
+        turn.cancel(write)  # else it is too late: the conversation, or a part of its items, may be gone already
         return None
     if turn.session.conversation_id is None:
-        turn.session_cleared()
+        turn.session_cleared(write)
         turn.write_saved(write)
         return None
+    if write.doomed_ids:
+        return _send(turn, write, _delete_item(turn, write.doomed_ids[0]), write.doomed_ids[0])
+    if write.erase and not write.target_id:
+        return ReadDoomed(write_id=write.pk, call=_oldest(turn))
     turn.clear_found(write)
     return _send(
         turn, write, DeleteConversation(conversation_id=write.target_id, not_after=turn.not_after), write.target_id
     )
+
+
+def _plan_removal(turn: Turn, write: WriteIntent) -> Step | None:
+    if write.cancel_cause:
+        turn.note_interrupted(write)
+        turn.cancel(write)
+        return None
+    if write.doomed_ids and turn.session.conversation_id is not None:
+        return _send(turn, write, _delete_item(turn, write.doomed_ids[0]), write.doomed_ids[0])
+    turn.write_saved(write)
+    return None
 
 
 def _plan_metadata(turn: Turn, write: WriteIntent) -> Step | None:
@@ -145,6 +162,7 @@ _PLANS = {
     WriteKind.POP: _plan_pop,
     WriteKind.CLEAR: _plan_clear,
     WriteKind.METADATA: _plan_metadata,
+    WriteKind.REMOVE: _plan_removal,
 }
 
 
@@ -155,6 +173,12 @@ def _delete_item(turn: Turn, item_id: str) -> DeleteItem:
 def _newest(turn: Turn, limit: int) -> ListItems:
     return ListItems(
         conversation_id=turn.session.conversation_id or "", not_after=turn.not_after, order="desc", limit=limit
+    )
+
+
+def _oldest(turn: Turn) -> ListItems:
+    return ListItems(
+        conversation_id=turn.session.conversation_id or "", not_after=turn.not_after, order="asc", limit=PAGE_ITEMS
     )
 
 

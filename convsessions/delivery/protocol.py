@@ -37,7 +37,7 @@ from convsessions.states import OutcomeKind
 
 from . import settling
 from .planning import plan
-from .steps import LookForCopies, ReadNewest, ReadTail, Reconcile, Send, Shift, Step, Wait
+from .steps import LookForCopies, ReadDoomed, ReadNewest, ReadTail, Reconcile, Send, Shift, Step, Wait
 
 logger = logging.getLogger(__name__)
 
@@ -104,8 +104,8 @@ def _carry_out(step: Step, shift: Shift) -> Requests:
         return (yield from _reconcile(step, shift))
     if isinstance(step, LookForCopies):
         return (yield from _look_for_copies(step, shift))
-    if isinstance(step, ReadTail):
-        return (yield from _read_tail(step, shift))
+    if isinstance(step, ReadTail | ReadDoomed):
+        return (yield from _read_page(step, shift))
     if isinstance(step, ReadNewest):
         return (yield from _read_newest(step, shift))
     return (yield from _wait(step, shift))
@@ -128,10 +128,12 @@ def _look_for_copies(step: LookForCopies, shift: Shift) -> Requests:
     return _next(shift, lambda turn: settling.settle_copies(turn, step, history))
 
 
-def _read_tail(step: ReadTail, shift: Shift) -> Requests:
+def _read_page(step: ReadTail | ReadDoomed, shift: Shift) -> Requests:
     outcome = yield step.call
     assert outcome is not None  # noqa: S101 - requests are always answered
-    return _next(shift, lambda turn: settling.settle_tail(turn, step, outcome))
+    if isinstance(step, ReadTail):
+        return _next(shift, lambda turn: settling.settle_tail(turn, step, outcome))
+    return _next(shift, lambda turn: settling.settle_doomed(turn, step, outcome))
 
 
 def _read_newest(step: ReadNewest, shift: Shift) -> Requests:

@@ -18,7 +18,8 @@ from convsessions.reconcile.reading import History
 from convsessions.remote.outcomes import Outcome, Then
 from convsessions.states import CancelCause, HoldCode, Operation, OutcomeKind, Verdict, WriteKind, WriteState
 
-from .steps import LookForCopies, ReadNewest, ReadTail, Reconcile, Send
+from .refusals import end_append, refused_items
+from .steps import LookForCopies, ReadDoomed, ReadNewest, ReadTail, Reconcile, Send
 
 MAX_SENDS = 8
 """Times that a chunk is sent with an unknown outcome before a person is asked why it never arrives."""
@@ -73,11 +74,11 @@ def _settle_applied(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome
     if operation is Operation.CREATE_CONVERSATION:
         turn.conversation_created(outcome.data["id"])
         turn.clear_hold(write)
-    elif write.kind == WriteKind.APPEND:
+    elif step.target_id in write.doomed_ids:
         turn.doomed_deleted(write, step.target_id)
     else:
         if operation is Operation.DELETE_CONVERSATION:
-            turn.session_cleared()
+            turn.session_cleared(write)
         elif operation is Operation.UPDATE_CONVERSATION:
             turn.metadata_set(write)
         turn.write_saved(write)
@@ -101,8 +102,10 @@ def _wait_or_refuse(turn: Turn, write: WriteIntent, chunk: WriteChunk | None, ou
     half_done = write.doomed_ids or (write.kind != WriteKind.APPEND and turn.may_be_applied(write))
     if outcome.then is Then.REFUSE and half_done:
         _leave_open(turn, write, None, Verdict.UNDECIDED)
+    elif outcome.then is Then.REFUSE and chunk is not None:
+        refused_items(turn, write, chunk, code=outcome.code, param=outcome.param)
     elif outcome.then is Then.REFUSE:
-        turn.refuse(write, chunk, code=outcome.code, param=outcome.param)
+        turn.refuse(write, None, code=outcome.code, param=outcome.param)
     else:
         turn.hold(write, outcome.hold, _seconds_to_wait(write, outcome), error_code=outcome.code)
 
@@ -138,14 +141,19 @@ def _settle_finding(turn: Turn, write: WriteIntent, chunk: WriteChunk, finding: 
         turn.chunk_saved(write, chunk, finding.ids)
     elif finding.verdict is not Verdict.ABSENT:
         _leave_open(turn, write, chunk, finding.verdict)
-    elif write.error_code == ALREADY_THERE:
+    elif _last_code(chunk) == ALREADY_THERE:
         # Not ours: the caller gave an id that the conversation has. Sent again, it would be refused again.
-        turn.refuse(write, chunk, code=ALREADY_THERE)
+        refused_items(turn, write, chunk, code=ALREADY_THERE, param="items")
     elif _sends_without_an_answer(chunk) >= MAX_SENDS:
         _leave_open(turn, write, chunk, Verdict.ABSENT)
     else:
         turn.chunk_not_applied(chunk, judged_absent=True)
         turn.clear_hold(write)
+
+
+def _last_code(chunk: WriteChunk) -> str | None:
+    """What the chunk's last request ended with; `interrupted` when nobody knows."""
+    return chunk.requests.order_by("-pk").values_list("code", flat=True).first()
 
 
 def _sends_without_an_answer(chunk: WriteChunk) -> int:
@@ -186,7 +194,7 @@ def settle_copies(turn: Turn, step: LookForCopies, history: History) -> None:
     """Record whether a request that was judged absent landed after all."""
     write = _same_write(turn, step.write_id)
     if write.cancel_cause == CancelCause.CLEAR:
-        turn.write_saved(write)  # as planning does: copies go with the conversation, and must not hold up the clear
+        end_append(turn, write)  # as planning does: copies go with the conversation, and must not hold up the clear
         return
     if history.problem is not None:
         _settle_unreadable(turn, write, None, history.problem)
@@ -194,7 +202,7 @@ def settle_copies(turn: Turn, step: LookForCopies, history: History) -> None:
     finding = find_copies(step.originals, history, step.bound)
     turn.record_reconciliation(write, None, finding.verdict, finding.evidence())
     if finding.verdict is Verdict.SAVED:
-        turn.write_saved(write)
+        end_append(turn, write)
     else:
         turn.ambiguous(write, None, finding.verdict)
 
@@ -209,6 +217,19 @@ def settle_tail(turn: Turn, step: ReadTail, outcome: Outcome) -> None:
         turn.clear_hold(write)
     else:
         _hold_read(turn, write, outcome)
+
+
+def settle_doomed(turn: Turn, step: ReadDoomed, outcome: Outcome) -> None:
+    """Record which items an erasing clear deletes next, or that there are none left."""
+    write = _write_unless_cancelled(turn, step.write_id)
+    if write is None:
+        return
+    if outcome.kind is not OutcomeKind.APPLIED:
+        _hold_read(turn, write, outcome)
+    elif outcome.ids:
+        turn.items_doomed(write, outcome.ids)
+    else:
+        turn.clear_found(write)
 
 
 def settle_newest(turn: Turn, step: ReadNewest, newest: Outcome, after_tail: History | None) -> None:

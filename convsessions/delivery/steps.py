@@ -67,12 +67,20 @@ class ReadNewest:
     tail: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadDoomed:
+    """Find the items that an erasing clear deletes next, or that there are none left."""
+
+    write_id: uuid.UUID
+    call: ListItems
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     seconds: float
 
 
-Step = Send | Reconcile | LookForCopies | ReadTail | ReadNewest | Wait
+Step = Send | Reconcile | LookForCopies | ReadTail | ReadNewest | ReadDoomed | Wait
 
 
 @dataclass(slots=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from convsessions.items.comparison import contained
 from convsessions.journal.locking import alias
-from convsessions.models import ConversationSession, WriteChunk, WriteIntent
+from convsessions.models import ConversationSession, RequestAttempt, WriteChunk
 from convsessions.reconcile.reading import read_history
-from convsessions.states import Resolution, WriteKind, WriteState
+from convsessions.states import Operation, OutcomeKind, Resolution, WriteState
 
 from . import drivers
 
@@ -43,11 +43,11 @@ def verify(session: ConversationSession) -> Drift:
     position = {item["id"]: index for index, item in enumerate(history.items)}
     drift = Drift(checked=len(history.items))
     expected: set[str] = set()
-    popped = _popped_ids(session)
+    deleted = _deleted_ids(session)
     highest = -1
     for chunk in _saved_chunks(session):
         for sent, remote_id in zip(chunk.items, chunk.remote_ids, strict=False):
-            if remote_id in popped:
+            if remote_id in deleted:
                 continue
             expected.add(remote_id)
             if remote_id not in stored:
@@ -70,8 +70,10 @@ def _saved_chunks(session: ConversationSession) -> list[WriteChunk]:
     return list(chunks.order_by("settled_at", "write__sequence", "first_item"))
 
 
-def _popped_ids(session: ConversationSession) -> set[str]:
-    pops = WriteIntent.objects.using(alias()).filter(
-        session=session, generation=session.generation, kind=WriteKind.POP, state=WriteState.SAVED
-    )
-    return set(pops.values_list("target_id", flat=True))
+def _deleted_ids(session: ConversationSession) -> set[str]:
+    """The items that pops, removals and operators' decisions deleted."""
+    deletions = RequestAttempt.objects.using(alias()).filter(
+        write__session=session, write__generation=session.generation,
+        operation=Operation.DELETE_ITEM, outcome=OutcomeKind.APPLIED,
+    )  # fmt: skip
+    return set(deletions.values_list("target_id", flat=True))

@@ -23,11 +23,13 @@ class Chunk:
     """Consecutive items of one append, for one request.
 
     first_item: position of its first item in the append, from 0. item_count: at least 1. payload: JSON array text.
+    original: JSON array text of the items as given, null for those that are sent so; None if all of them are.
     """
 
     first_item: int
     item_count: int
     payload: str
+    original: str | None = None
 
 
 def chunks(items: Iterable[PreparedItem], *, max_items: int, max_bytes: int) -> Iterator[Chunk]:
@@ -38,40 +40,46 @@ def chunks(items: Iterable[PreparedItem], *, max_items: int, max_bytes: int) -> 
     """
     first, current = 0, _Batch(max_items, max_bytes)
     for group in _groups(iter(items), max_items, max_bytes):
-        if current.texts and not current.fits(group):
-            yield current.chunk(first)
-            first, current = first + len(current.texts), _Batch(max_items, max_bytes)
+        if current.items and not current.fits(group):
+            yield _chunk(first, current.items)
+            first, current = first + len(current.items), _Batch(max_items, max_bytes)
         current.add(group)
-    if current.texts:
-        yield current.chunk(first)
+    if current.items:
+        yield _chunk(first, current.items)
 
 
 def cut_evenly(items: Sequence[PreparedItem], count: int) -> Iterator[Chunk]:
     """Cut `items` after every `count` of them, whatever belongs together: as the Agents SDK does."""
     for first in range(0, len(items), count):
-        texts = [item.text for item in items[first : first + count]]
-        yield Chunk(first_item=first, item_count=len(texts), payload=f"[{','.join(texts)}]")
+        yield _chunk(first, items[first : first + count])
 
 
 class _Batch:
-    """The texts of a chunk in the making, and the bytes of its payload."""
+    """The items of a chunk in the making, and the bytes of its payload."""
 
     def __init__(self, max_items: int, max_bytes: int) -> None:
         self._max_items, self._max_bytes = max_items, max_bytes
-        self.texts: list[str] = []
+        self.items: list[PreparedItem] = []
         self.size = 1  # the opening bracket; each item adds itself and a comma or the closing bracket
 
     def fits(self, group: Sequence[PreparedItem]) -> bool:
-        count = len(self.texts) + len(group)
+        count = len(self.items) + len(group)
         return count <= self._max_items and self.size + _size(group) <= self._max_bytes
 
     def add(self, group: Iterable[PreparedItem]) -> None:
         for item in group:
-            self.texts.append(item.text)
+            self.items.append(item)
             self.size += len(item.text) + 1
 
-    def chunk(self, first: int) -> Chunk:
-        return Chunk(first_item=first, item_count=len(self.texts), payload=f"[{','.join(self.texts)}]")
+
+def _chunk(first: int, items: Sequence[PreparedItem]) -> Chunk:
+    differ = any(item.original is not None for item in items)
+    return Chunk(
+        first_item=first,
+        item_count=len(items),
+        payload=f"[{','.join(item.text for item in items)}]",
+        original=f"[{','.join(item.original or 'null' for item in items)}]" if differ else None,
+    )
 
 
 def _size(group: Iterable[PreparedItem]) -> int:

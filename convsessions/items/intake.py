@@ -23,11 +23,13 @@ class PreparedItem:
     """One item as it will be sent.
 
     text: its JSON as `codec.encode` writes it. type: its type, ``message`` if it has none. call_id: "" when none.
+    original: its JSON as it was given, where that differs.
     """
 
     text: str
     type: str
     call_id: str
+    original: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ def _prepare(item: object, path: str, rules: Rules) -> tuple[str, PreparedItem |
     sent = text if clean == given else codec.encode(clean)
     if len(sent) > rules.max_item_bytes:
         raise InvalidItem(path, f"is {len(sent)} bytes of JSON, more than {rules.max_item_bytes}", code="too_large")
-    return text, PreparedItem(text=sent, type=kind, call_id=_call_id(clean))
+    original = None if sent is text else text
+    return text, PreparedItem(text=sent, type=kind, call_id=_call_id(clean), original=original)
 
 
 def _call_id(item: dict[str, Any]) -> str:

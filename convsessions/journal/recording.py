@@ -18,11 +18,12 @@ from convsessions import enqueue
 from convsessions.exceptions import IdempotencyConflict, IllegalMove, SessionChanged, SessionDeleted, WriteNotFound
 from convsessions.items import codec
 from convsessions.items.chunking import Chunk
+from convsessions.items.intake import Intake
 from convsessions.models import ConversationSession, WriteChunk, WriteIntent
-from convsessions.states import CancelCause, HoldCode, WriteKind, WriteState
+from convsessions.states import CancelCause, HoldCode, RefusalPolicy, WriteKind, WriteState
 
+from .chunks import drop_chunks
 from .locking import alias, lock_session
-from .turn import drop_chunks
 
 BATCH_BYTES = 2 * 1024 * 1024
 """Bytes of payload an INSERT, well below MariaDB's default packet of 16 MiB."""
@@ -32,10 +33,10 @@ BATCH_ROWS = 100
 
 def record_append(
     session_id: uuid.UUID,
+    intake: Intake,
     chunks: Iterable[Chunk],
     *,
-    items_total: int,
-    body_digest: str,
+    on_refusal: RefusalPolicy = RefusalPolicy.STOP,
     author: Any = None,
     idempotency_key: str | None = None,
     if_version: int | None = None,
@@ -43,22 +44,44 @@ def record_append(
     """Record an append; returns the write and whether it is new.
 
     Raises SessionNotFound, IdempotencyConflict, SessionDeleted, SessionChanged (the session is not in `if_version`).
-    An append of nothing is saved at once, since nothing has to be sent. The chunks are drawn and stored in batches.
+    An append of nothing is saved at once, since nothing has to be sent. `chunks`: the items of `intake`, cut; they are
+    drawn and stored in batches.
     """
-    new = WriteIntent(kind=WriteKind.APPEND, items_total=items_total, body_digest=body_digest, author=author)
+    new = append_row(intake, on_refusal=on_refusal, author=author)
     using = alias()
     with transaction.atomic(using=using):
         write, is_new = record(
-            session_id, new, idempotency_key, using=using, nothing_to_do=items_total == 0, if_version=if_version
+            session_id, new, idempotency_key, using=using, nothing_to_do=not intake.items, if_version=if_version
         )
         if is_new:
             for batch in _batches(chunks):
-                rows = [
-                    WriteChunk(write=write, first_item=c.first_item, item_count=c.item_count, payload=c.payload)
-                    for c in batch
-                ]
-                WriteChunk.objects.using(using).bulk_create(rows)
+                WriteChunk.objects.using(using).bulk_create([chunk_row(write, chunk) for chunk in batch])
     return write, is_new
+
+
+def append_row(intake: Intake, *, on_refusal: RefusalPolicy = RefusalPolicy.STOP, author: Any) -> WriteIntent:
+    """The row, not saved yet, for an append of `intake`. Another policy makes another body."""
+    stops = on_refusal == RefusalPolicy.STOP
+    return WriteIntent(
+        kind=WriteKind.APPEND,
+        items_total=len(intake.items),
+        items_omitted=intake.omitted,
+        body_digest=intake.digest if stops else codec.digest(f"{on_refusal} {intake.digest}"),
+        on_refusal=on_refusal,
+        author=author,
+    )
+
+
+def chunk_row(write: WriteIntent, chunk: Chunk, **fields: Any) -> WriteChunk:
+    """The row, not saved yet, for `chunk` of `write`."""
+    return WriteChunk(
+        write=write,
+        first_item=chunk.first_item,
+        item_count=chunk.item_count,
+        payload=chunk.payload,
+        original=chunk.original,
+        **fields,
+    )
 
 
 def record_pop(
@@ -78,13 +101,16 @@ def record_clear(
     idempotency_key: str | None = None,
     if_version: int | None = None,
     body: str = "clear",
+    erase: bool = False,
 ) -> tuple[WriteIntent, bool]:
     """Record a clear, which supersedes everything queued before it; contract as `record_append`.
 
     Writes that have nothing in flight are cancelled here. One whose request is in flight is marked, and its worker
-    settles that request first. `body`: what the idempotency key stands for.
+    settles that request first. `body`: what the idempotency key stands for. `erase`: every item is deleted before the
+    conversation, and then the content of the session's writes so far is removed from the journal.
     """
-    new = WriteIntent(kind=WriteKind.CLEAR, body_digest=codec.digest(body), author=author)
+    body = f"{body} erase" if erase else body
+    new = WriteIntent(kind=WriteKind.CLEAR, body_digest=codec.digest(body), author=author, erase=erase)
     using = alias()
     with transaction.atomic(using=using):
         write, is_new = record(session_id, new, idempotency_key, using=using, if_version=if_version)
@@ -145,18 +171,21 @@ def _reopen(write: WriteIntent, *, using: str) -> None:
     check_writable(write.session)
     if write.generation not in (None, write.session.generation):
         raise IllegalMove(f"write {write.pk} was begun before the session was cleared and cannot be tried again")
+    if write.payload_purged_at is not None:
+        raise IllegalMove(f"the content of write {write.pk} was purged, so it cannot be tried again")
     write.move(WriteState.PENDING)
-    write.sequence, write.settled_at, write.error_code, write.error_param = (
-        write.session.last_sequence + 1,
-        None,
-        "",
-        "",
-    )
-    write.save(update_fields=["state", "sequence", "settled_at", "error_code", "error_param"], using=using)
-    for chunk in write.chunks.db_manager(using).filter(state=WriteState.REFUSED):
+    write.sequence, write.settled_at, write.half_pairs = write.session.last_sequence + 1, None, []
+    write.error_code, write.error_param = "", ""
+    fields = ["state", "sequence", "settled_at", "half_pairs", "error_code", "error_param"]
+    write.save(update_fields=fields, using=using)
+    chunks = write.chunks.db_manager(using).only("state", "first_item", "write_id")
+    last_saved = chunks.filter(state=WriteState.SAVED).last()
+    # What was skipped before something was saved stays out: sent now, it would come after what followed it.
+    first = 0 if last_saved is None else last_saved.first_item
+    for chunk in chunks.filter(state=WriteState.REFUSED, first_item__gte=first):
         chunk.move(WriteState.PENDING)
-        chunk.settled_at = None
-        chunk.save(update_fields=["state", "settled_at"], using=using)
+        chunk.settled_at, chunk.error_code, chunk.error_param = None, "", ""
+        chunk.save(update_fields=["state", "settled_at", "error_code", "error_param"], using=using)
     ConversationSession.objects.using(using).filter(pk=write.session.pk).update(last_sequence=write.sequence)
 
 
@@ -264,6 +293,9 @@ def _supersede(clear: WriteIntent, *, using: str) -> None:
     before = WriteIntent.objects.using(using).queue(clear.session_id).filter(sequence__lt=clear.sequence)
     idle = before.filter(state__in=(WriteState.PENDING, WriteState.AMBIGUOUS)).order_by()
     now = clear.created_at
+    if not clear.erase and before.filter(erase=True).exists():
+        clear.erase = True  # what was promised for the conversation holds, whichever clear takes it away
+        clear.save(update_fields=["erase"], using=using)
     drop_chunks(WriteChunk.objects.using(using).filter(write__in=list(idle.values_list("pk", flat=True))), now)
     idle.update(state=WriteState.CANCELLED, cancel_cause=CancelCause.CLEAR, settled_at=now, hold_code=HoldCode.NONE)
     before.order_by().update(cancel_cause=CancelCause.CLEAR, hold_code=HoldCode.NONE, next_attempt_at=None)
@@ -273,10 +305,11 @@ def _batches(chunks: Iterable[Chunk]) -> Iterable[list[Chunk]]:
     rows: list[Chunk] = []
     size = 0
     for chunk in chunks:
-        if rows and (len(rows) >= BATCH_ROWS or size + len(chunk.payload) > BATCH_BYTES):
+        chunk_size = len(chunk.payload) + len(chunk.original or "")
+        if rows and (len(rows) >= BATCH_ROWS or size + chunk_size > BATCH_BYTES):
             yield rows
             rows, size = [], 0
         rows.append(chunk)
-        size += len(chunk.payload)
+        size += chunk_size
     if rows:
         yield rows

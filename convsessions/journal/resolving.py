@@ -9,12 +9,15 @@ from django.db import transaction
 
 from convsessions import signals
 from convsessions.exceptions import EvidenceChanged, IllegalMove, InvalidInput
+from convsessions.items import codec
 from convsessions.models import Reconciliation, WriteChunk, WriteIntent
 from convsessions.states import CancelCause, Resolution, Verdict, WriteKind, WriteState
 
+from .chunks import UNSETTLED, chunk_bound, drop_chunks
+from .halves import half_pairs_of
 from .locking import alias
-from .recording import lock_write, make_due
-from .turn import announce, chunk_bound, drop_chunks
+from .recording import lock_write, make_due, record
+from .turn import announce
 
 _CHANGED = (
     "state",
@@ -25,6 +28,7 @@ _CHANGED = (
     "failures",
     "settled_at",
     "cancel_cause",
+    "half_pairs",
 )
 
 
@@ -44,8 +48,7 @@ def resolve(
     `Reconciliation` that the operator was shown. Remote items that the decision deletes are deleted by delivery.
     Raises WriteNotFound, IllegalMove, EvidenceChanged, InvalidInput.
     """
-    if not reason.strip():
-        raise InvalidInput("reason", "say why, for those who read this later", code="required")
+    _check_reason(reason)
     using = alias()
     with transaction.atomic(using=using):
         write, now = lock_write(write_id, using=using)
@@ -76,6 +79,35 @@ def resolve(
     return write
 
 
+def remove_half_pairs(write_id: uuid.UUID, *, actor: Any, reason: str) -> WriteIntent:
+    """Record the removal of the remote items that a settled append left without what belongs to them; returns it.
+
+    Joins the caller's transaction, or opens its own. Raises WriteNotFound, InvalidInput, SessionDeleted, and
+    IllegalMove when there is no half left, or the session was cleared since.
+    """
+    _check_reason(reason)
+    using = alias()
+    with transaction.atomic(using=using):
+        write, _ = lock_write(write_id, using=using)
+        if not write.half_pairs or write.generation != write.session.generation:
+            raise IllegalMove(f"write {write.pk} has no half of a pair in the conversation")
+        doomed = [half["id"] for half in write.half_pairs]
+        new = WriteIntent(
+            kind=WriteKind.REMOVE, doomed_ids=doomed, body_digest=codec.digest(codec.encode(doomed)), author=actor
+        )
+        removal, _ = record(write.session.pk, new, None, using=using)
+        Reconciliation(
+            write=write,
+            resolution=Resolution.REMOVE_HALVES,
+            evidence={"halves": write.half_pairs, "removal": str(removal.pk)},
+            actor=actor,
+            reason=reason,
+        ).save(force_insert=True, using=using)
+        write.half_pairs = []
+        write.save(update_fields=["half_pairs"], using=using)
+    return removal
+
+
 def possible(write: WriteIntent, verdict: str, finding: dict[str, Any]) -> list[Resolution]:
     """The resolutions that make sense for this evidence, the most sensible one first."""
     if write.kind != WriteKind.APPEND:
@@ -94,6 +126,11 @@ def possible(write: WriteIntent, verdict: str, finding: dict[str, Any]) -> list[
     return [resolution for resolution, sensible in options.items() if sensible]
 
 
+def _check_reason(reason: str) -> None:
+    if not reason.strip():
+        raise InvalidInput("reason", "say why, for those who read this later", code="required")
+
+
 def _accept(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
     if chunk is None:
         _accept_copies(write, now, using)
@@ -105,7 +142,7 @@ def _accept(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any
 
 def _accept_copies(write: WriteIntent, now: Any, using: str) -> None:
     """Every chunk that was sent is saved, and further copies stay, as the operator decided."""
-    if write.items_saved < write.items_total:
+    if write.chunks.db_manager(using).filter(state__in=UNSETTLED).exists():
         write.move(WriteState.SENDING)
         return
     write.move(WriteState.SAVED)
@@ -151,6 +188,7 @@ def _rollback(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, A
 def _abandon(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
     write.move(WriteState.CANCELLED)
     write.cancel_cause, write.settled_at = CancelCause.OPERATOR, now
+    write.half_pairs = half_pairs_of(write, using=using)
     drop_chunks(write.chunks.db_manager(using).all(), now)
 
 

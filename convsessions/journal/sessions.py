@@ -109,7 +109,12 @@ def record_metadata(
 
 
 def delete_session(
-    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, if_version: int | None = None
+    session_id: uuid.UUID,
+    *,
+    author: Any = None,
+    idempotency_key: str | None = None,
+    if_version: int | None = None,
+    erase: bool = False,
 ) -> tuple[WriteIntent, bool]:
     """Record a clear after which the session takes no more writes and its key is free; contract as `record_append`.
 
@@ -122,7 +127,12 @@ def delete_session(
             clears = WriteIntent.objects.using(using).filter(session_id=session_id, kind=WriteKind.CLEAR)
             return clears.latest("sequence"), False
         write, is_new = record_clear(
-            session_id, author=author, idempotency_key=idempotency_key, if_version=if_version, body="delete"
+            session_id,
+            author=author,
+            idempotency_key=idempotency_key,
+            if_version=if_version,
+            body="delete",
+            erase=erase,
         )
         if is_new:
             ConversationSession.objects.using(using).filter(pk=session_id).update(deleted_at=now, key_digest=None)

@@ -13,12 +13,14 @@ from django.db import transaction
 from convsessions import signals
 from convsessions.exceptions import Conflict
 from convsessions.items.chunking import Chunk
+from convsessions.items.intake import Intake
 from convsessions.models import Reconciliation, WriteChunk, WriteIntent
-from convsessions.states import Verdict, WriteKind, WriteState
+from convsessions.states import Verdict, WriteState
 
+from .chunks import chunk_bound
 from .locking import alias, lock_session
-from .recording import record
-from .turn import announce, chunk_bound
+from .recording import append_row, chunk_row, record
+from .turn import announce
 
 _CHANGED = ("state", "generation", "started_at", "error_code", "items_saved", "settled_at")
 
@@ -38,10 +40,9 @@ class Place:
 
 def record_take_over(
     session_id: uuid.UUID,
+    intake: Intake,
     chunks: Iterable[Chunk],
     *,
-    items_total: int,
-    body_digest: str,
     place: Place,
     author: Any = None,
     idempotency_key: str,
@@ -52,7 +53,7 @@ def record_take_over(
     SessionNotFound, IdempotencyConflict, and Conflict while a write of the session is open.
     """
     using = alias()
-    new = WriteIntent(kind=WriteKind.APPEND, items_total=items_total, body_digest=body_digest, author=author)
+    new = append_row(intake, author=author)
     with transaction.atomic(using=using):
         locked, now = lock_session(session_id, using=using)
         known = WriteIntent.objects.using(using).filter(session_id=session_id, idempotency_key=idempotency_key)
@@ -74,13 +75,10 @@ def record_take_over(
 def _store(write: WriteIntent, chunks: Iterable[Chunk], anchor: str, now: dt.datetime, using: str) -> None:
     WriteChunk.objects.using(using).bulk_create(
         [
-            WriteChunk(
-                write=write, first_item=chunk.first_item, item_count=chunk.item_count, payload=chunk.payload,
-                state=WriteState.SENDING, anchor=anchor, deadline_at=now, attempts=1,
-            )
+            chunk_row(write, chunk, state=WriteState.SENDING, anchor=anchor, deadline_at=now, attempts=1)
             for chunk in chunks
         ]
-    )  # fmt: skip
+    )
 
 
 def _settle(write: WriteIntent, found: Sequence[Sequence[str]], now: dt.datetime, using: str) -> None:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-import uuid
 from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q
 from django.dispatch import Signal
 
 from convsessions import enqueue, signals
@@ -31,11 +30,12 @@ from convsessions.states import (
     WriteState,
 )
 
+from .chunks import UNSETTLED, chunk_bound, drop_chunks, split
+from .erasing import erase_content
+from .halves import half_pairs_of
+
 INTERRUPTED = "interrupted"
 """Code of a request whose worker died, or lost its lease, before its outcome was recorded."""
-
-UNSETTLED = (WriteState.PENDING, WriteState.SENDING, WriteState.AMBIGUOUS)
-"""States of chunks that are not settled."""
 
 
 class Turn:
@@ -62,7 +62,7 @@ class Turn:
         """The first chunk of an append that is not settled; without its `payload` where that is not needed."""
         # Chunks settle in order, so those before `items_saved` need not be looked at.
         chunks = write.chunks.db_manager(self.using).filter(first_item__gte=write.items_saved, state__in=UNSETTLED)
-        return (chunks if payload else chunks.defer("payload")).first()
+        return chunks.defer("original", *(() if payload else ("payload",))).first()
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -128,10 +128,24 @@ class Turn:
         chunk.resent = chunk.resent or judged_absent
         chunk.save(update_fields=["state", "resent"], using=self.using)
 
+    def split_chunk(self, chunk: WriteChunk, at: int) -> WriteChunk:
+        """Cut a pending chunk before its item `at`; returns the new one, which holds what comes from there on."""
+        return split(chunk, at, using=self.using)
+
+    def skip_chunk(self, write: WriteIntent, chunk: WriteChunk, *, code: str, param: str) -> None:
+        """The API refused this pending chunk, of one item, and its write goes on without it."""
+        self._refuse_chunk(chunk, code, param)
+        self.clear_hold(write)
+
+    def _refuse_chunk(self, chunk: WriteChunk, code: str, param: str) -> None:
+        chunk.move(WriteState.REFUSED)
+        chunk.error_code, chunk.error_param, chunk.settled_at = code, param, self.now
+        chunk.save(update_fields=["state", "error_code", "error_param", "settled_at"], using=self.using)
+
     # -- writes --------------------------------------------------------------------------------------------------
 
     def write_saved(self, write: WriteIntent) -> None:
-        """Every part of the write is proven applied."""
+        """Every part of the write is proven applied, or was skipped as its author wished."""
         self._settle(write, WriteState.SAVED, signals.write_saved)
 
     def hold(self, write: WriteIntent, code: HoldCode, seconds: float, *, error_code: str, failed: bool = True) -> None:
@@ -155,9 +169,7 @@ class Turn:
     def refuse(self, write: WriteIntent, chunk: WriteChunk | None, *, code: str, param: str = "") -> None:
         """The API said a definite no: what was saved before stays, what comes after is not sent."""
         if chunk is not None:
-            chunk.move(WriteState.REFUSED)
-            chunk.settled_at = self.now
-            chunk.save(update_fields=["state", "settled_at"], using=self.using)
+            self._refuse_chunk(chunk, code, param)
         # The chunks after it stay pending: an operator's retry sends them, and nothing else does.
         write.error_code, write.error_param = code, param
         self._settle(write, WriteState.REFUSED, signals.write_refused)
@@ -196,6 +208,8 @@ class Turn:
 
     def _settle(self, write: WriteIntent, state: WriteState, signal: Signal | None) -> None:
         write.move(state)
+        if self._is_partly_saved(write):
+            write.half_pairs = half_pairs_of(write, using=self.using)
         write.settled_at, write.hold_code, write.next_attempt_at = self.now, HoldCode.NONE, None
         self._head = None
         fields = [
@@ -207,10 +221,15 @@ class Turn:
             "error_code",
             "error_param",
             "items_saved",
+            "half_pairs",
         ]
         write.save(update_fields=fields, using=self.using)
         if signal is not None:
             announce(signal, write, using=self.using)
+
+    def _is_partly_saved(self, write: WriteIntent) -> bool:
+        there = write.kind == WriteKind.APPEND and 0 < write.items_saved < write.items_total
+        return there and write.cancel_cause != CancelCause.CLEAR
 
     # -- removals ------------------------------------------------------------------------------------------------
 
@@ -225,10 +244,17 @@ class Turn:
         write.target_id = self.session.conversation_id or ""
         write.save(update_fields=["target_id"], using=self.using)
 
+    def items_doomed(self, write: WriteIntent, ids: Sequence[str]) -> None:
+        """Journal which items an erasing clear deletes next; it counts them as its items."""
+        write.doomed_ids = list(ids)
+        write.items_total += len(ids)
+        self.clear_hold(write, also=["doomed_ids", "items_total"])
+
     def doomed_deleted(self, write: WriteIntent, item_id: str) -> None:
-        """One of the items that an operator's resolution deletes is gone."""
+        """One of the items that a removal, an erasing clear or an operator's resolution deletes is gone."""
         write.doomed_ids = [doomed for doomed in write.doomed_ids if doomed != item_id]
-        write.save(update_fields=["doomed_ids"], using=self.using)
+        write.items_saved += write.kind == WriteKind.CLEAR
+        self.clear_hold(write, also=["doomed_ids", "items_saved"])
         if self.session.tail_anchor == item_id:
             self.session.tail_anchor = None
 
@@ -247,8 +273,10 @@ class Turn:
         """`last_id` (empty: none) is an item known to precede whatever is sent from now on."""
         self.session.tail_anchor = last_id
 
-    def session_cleared(self) -> None:
+    def session_cleared(self, write: WriteIntent) -> None:
         """The session has no remote conversation any more; what was begun before can never land in the next one."""
+        if write.erase:
+            erase_content(write, self.now, using=self.using)
         self.session.conversation_id, self.session.tail_anchor = None, None
         self.session.generation += 1
         self._inherit_metadata()
@@ -304,24 +332,3 @@ def announce(signal: Signal, write: WriteIntent, *, using: str) -> None:
     """Send a signal about `write` after the commit of the caller's transaction."""
     send = functools.partial(signal.send_robust, sender=WriteIntent, write_id=write.pk, session_id=write.session_id)
     transaction.on_commit(send, using=using)
-
-
-def chunk_bound(write: WriteIntent, chunk: WriteChunk, ids: Sequence[str], now: dt.datetime, using: str) -> None:
-    """Mark `chunk` saved with its remote `ids`, and count its items in `write`, which the caller saves."""
-    chunk.move(WriteState.SAVED)
-    chunk.remote_ids, chunk.settled_at = list(ids), now
-    chunk.save(update_fields=["state", "remote_ids", "settled_at"], using=using)
-    write.items_saved += chunk.item_count
-
-
-def drop_chunks(chunks: QuerySet[WriteChunk], now: dt.datetime) -> None:
-    """Cancel those of `chunks` that are not settled: they are not sent (again). Requires the caller's transaction."""
-    chunks.filter(state__in=UNSETTLED).order_by().update(state=WriteState.CANCELLED, settled_at=now)
-
-
-def remote_ids_of(session_id: uuid.UUID, generation: int, *, using: str) -> set[str]:
-    """The remote ids that are bound to saved chunks of this generation of the session."""
-    saved = WriteChunk.objects.using(using).filter(
-        write__session_id=session_id, write__generation=generation, state=WriteState.SAVED
-    )
-    return {remote_id for ids in saved.values_list("remote_ids", flat=True) for remote_id in ids}

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Self
+from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
@@ -200,6 +200,15 @@ class WriteIntent(models.Model):
     @property
     def settled(self) -> bool:
         return self.state not in OPEN_STATES
+
+    @property
+    def skipped(self) -> list[dict[str, Any]]:
+        """The items that the API refused and the append went on without: `item` (position), `code` and `param`."""
+        if self.on_refusal != RefusalPolicy.SKIP:
+            return []
+        refused = self.chunks.db_manager(self._state.db).filter(state=WriteState.REFUSED)
+        found = refused.values_list("first_item", "error_code", "error_param")
+        return [{"item": item, "code": code, "param": param} for item, code, param in found]
 
 
 class WriteChunk(models.Model):

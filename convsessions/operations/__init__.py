@@ -20,7 +20,7 @@ from .reading import (
     get_write,
     wait_for_write,
 )
-from .repairing import reconcile_write, resolve_write, retry_write, verify_session
+from .repairing import reconcile_write, remove_half_pairs, resolve_write, retry_write, verify_session
 from .sessions import (
     UNCHANGED,
     Recorded,
@@ -87,6 +87,7 @@ __all__ = [
     "record_clear",
     "record_deletion",
     "record_pop",
+    "remove_half_pairs",
     "resolve_write",
     "retry_write",
     "settled_session",

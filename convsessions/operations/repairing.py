@@ -65,6 +65,15 @@ def resolve_write(
     )
 
 
+def remove_half_pairs(write_id: uuid.UUID, *, reason: str, actor: Any = None) -> WriteIntent:
+    """Record the removal of what a settled append left without its other half (`write.half_pairs`); returns that write.
+
+    `reason`: mandatory text. Raises WriteNotFound, InvalidInput, SessionDeleted; IllegalMove when there is nothing to
+    remove. Joins the caller's transaction.
+    """
+    return resolving.remove_half_pairs(write_id, actor=actor, reason=reason)
+
+
 def _evidence_for(write_id: uuid.UUID, resolution: Resolution) -> Inspection:
     try:
         return inspect_write(write_id)

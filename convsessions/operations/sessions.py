@@ -181,21 +181,44 @@ def update_session(
     return Recorded(ConversationSession.objects.using(alias()).get(pk=session_id), write, is_new)
 
 
-def delete_session(session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None) -> WriteIntent:
+def delete_session(
+    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, erase: bool | None = None
+) -> WriteIntent:
     """Record that the conversation is to be deleted and that the session takes no more writes; returns the clear.
 
-    Its rows stay, its key is free again. A deleted session can be deleted again: that returns the same write. Raises
-    InvalidInput, SessionNotFound, IdempotencyConflict. Joins the caller's transaction.
+    Its rows stay, its key is free again. A deleted session can be deleted again: that returns the same write.
+    `erase`: as in `clear_session`. Raises InvalidInput, SessionNotFound, IdempotencyConflict. Joins the caller's
+    transaction.
     """
-    return record_deletion(session_id, author=author, idempotency_key=idempotency_key)[0]
+    return record_deletion(session_id, author=author, idempotency_key=idempotency_key, erase=erase)[0]
 
 
 def record_deletion(
-    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, if_version: int | None = None
+    session_id: uuid.UUID,
+    *,
+    author: Any = None,
+    idempotency_key: str | None = None,
+    if_version: int | None = None,
+    erase: bool | None = None,
 ) -> tuple[WriteIntent, bool]:
     """As `delete_session`; returns the write and whether it is new. Raises SessionChanged as `update_session`."""
     check_text("idempotency_key", idempotency_key, MAX_KEY)
-    return sessions.delete_session(session_id, author=author, idempotency_key=idempotency_key, if_version=if_version)
+    return sessions.delete_session(
+        session_id,
+        author=author,
+        idempotency_key=idempotency_key,
+        if_version=if_version,
+        erase=whether_to_erase(erase),
+    )
+
+
+def whether_to_erase(erase: object) -> bool:
+    """What `erase` stands for; None: what ERASE_ITEMS_ON_CLEAR says. Raises InvalidInput."""
+    if erase is None:
+        return conf.ERASE_ITEMS_ON_CLEAR
+    if not isinstance(erase, bool):
+        raise InvalidInput("erase", "give true or false", code="invalid_type")
+    return erase
 
 
 def _check(key: object, metadata: object, conversation_id: object) -> None:
@@ -213,9 +236,8 @@ def _creation(owner: Any, idempotency_key: str | None, body: list[Any]) -> tuple
 def _record_first(session: ConversationSession, intake: Intake, author: Any) -> None:
     recording.record_append(
         session.pk,
+        intake,
         chunks(intake.items, max_items=conf.CHUNK_ITEMS, max_bytes=conf.CHUNK_BYTES),
-        items_total=len(intake.items),
-        body_digest=intake.digest,
         author=author,
     )
 

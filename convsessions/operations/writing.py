@@ -7,32 +7,42 @@ from typing import Any
 
 from convsessions.conf import API_ITEMS_PER_REQUEST, conf
 from convsessions.delivery.threads import asynchronous
+from convsessions.exceptions import InvalidInput
 from convsessions.items.chunking import chunks, cut_evenly
 from convsessions.journal import recording
 from convsessions.journal.taking_over import Place, record_take_over
 from convsessions.models import WriteIntent
+from convsessions.states import RefusalPolicy
 from convsessions.values import MAX_KEY, check_text
 
 from .intake import take_in
+from .sessions import whether_to_erase
 
 
 def append_items(
-    session_id: uuid.UUID, items: object, *, author: Any = None, idempotency_key: str | None = None
+    session_id: uuid.UUID,
+    items: object,
+    *,
+    on_refusal: str = RefusalPolicy.STOP,
+    author: Any = None,
+    idempotency_key: str | None = None,
 ) -> WriteIntent:
     """Record that `items` are to be appended, in this order, and return the write.
 
-    `items`: list of item objects as the Responses API defines them, mappings or pydantic models. `idempotency_key`: a
-    second call with the same key and items returns the first call's write; with other items it raises
-    IdempotencyConflict. Raises SessionNotFound, and InvalidItem with the path of the field; then nothing is recorded.
-    Joins the caller's transaction.
+    `items`: list of item objects as the Responses API defines them, mappings or pydantic models. `on_refusal`: what
+    becomes of them when the API refuses one: ``stop`` sends nothing after it, and the write is refused; ``skip`` goes
+    on without it, and `write.skipped` says which. `idempotency_key`: a second call with the same key, items and policy
+    returns the first call's write; with others it raises IdempotencyConflict. Raises SessionNotFound, and InvalidItem
+    with the path of the field; then nothing is recorded. Joins the caller's transaction.
     """
-    return record_append(session_id, items, author=author, idempotency_key=idempotency_key)[0]
+    return record_append(session_id, items, on_refusal=on_refusal, author=author, idempotency_key=idempotency_key)[0]
 
 
 def record_append(
     session_id: uuid.UUID,
     items: object,
     *,
+    on_refusal: str = RefusalPolicy.STOP,
     author: Any = None,
     idempotency_key: str | None = None,
     if_version: int | None = None,
@@ -43,12 +53,14 @@ def record_append(
     and nothing is recorded; a repetition with the same key is told from that.
     """
     check_text("idempotency_key", idempotency_key, MAX_KEY)
+    if on_refusal not in RefusalPolicy.values:
+        raise InvalidInput("on_refusal", f"choose {' or '.join(RefusalPolicy.values)}", code="invalid_choice")
     intake = take_in(items)
     return recording.record_append(
         session_id,
+        intake,
         chunks(intake.items, max_items=conf.CHUNK_ITEMS, max_bytes=conf.CHUNK_BYTES),
-        items_total=len(intake.items),
-        body_digest=intake.digest,
+        on_refusal=RefusalPolicy(on_refusal),
         author=author,
         idempotency_key=idempotency_key,
         if_version=if_version,
@@ -66,9 +78,8 @@ def take_over_append(
     intake = take_in(items)
     return record_take_over(
         session_id,
+        intake,
         cut_evenly(intake.items, API_ITEMS_PER_REQUEST),
-        items_total=len(intake.items),
-        body_digest=intake.digest,
         place=place,
         author=author,
         idempotency_key=idempotency_key,
@@ -96,21 +107,36 @@ def record_pop(
     return recording.record_pop(session_id, author=author, idempotency_key=idempotency_key, if_version=if_version)
 
 
-def clear_session(session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None) -> WriteIntent:
+def clear_session(
+    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, erase: bool | None = None
+) -> WriteIntent:
     """Record that the conversation is to be deleted; the next append starts a new one.
 
-    It supersedes everything queued before it. Raises SessionNotFound, IdempotencyConflict, InvalidInput. Joins the
-    caller's transaction.
+    It supersedes everything queued before it. `erase`: whether each item is deleted first, since the API keeps the
+    items of a deleted conversation, and the journal's content of the session with them; `items_saved` of `items_total`
+    tells how far it is. None: as ERASE_ITEMS_ON_CLEAR says. Raises SessionNotFound, IdempotencyConflict, InvalidInput.
+    Joins the caller's transaction.
     """
-    return record_clear(session_id, author=author, idempotency_key=idempotency_key)[0]
+    return record_clear(session_id, author=author, idempotency_key=idempotency_key, erase=erase)[0]
 
 
 def record_clear(
-    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, if_version: int | None = None
+    session_id: uuid.UUID,
+    *,
+    author: Any = None,
+    idempotency_key: str | None = None,
+    if_version: int | None = None,
+    erase: bool | None = None,
 ) -> tuple[WriteIntent, bool]:
     """As `clear_session`; takes and returns what `record_append` does."""
     check_text("idempotency_key", idempotency_key, MAX_KEY)
-    return recording.record_clear(session_id, author=author, idempotency_key=idempotency_key, if_version=if_version)
+    return recording.record_clear(
+        session_id,
+        author=author,
+        idempotency_key=idempotency_key,
+        if_version=if_version,
+        erase=whether_to_erase(erase),
+    )
 
 
 def cancel_write(write_id: uuid.UUID, *, actor: Any = None) -> WriteIntent:

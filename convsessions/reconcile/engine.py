@@ -115,7 +115,7 @@ def find_copies(
     for items, ids in originals:
         copies = [run_at(start, len(items), free) for start in find_runs(items, free)]
         if copies:
-            runs += [tuple(ids), *copies]
+            runs += [*([tuple(ids)] if ids else []), *copies]
             extra += [one for copy in copies for one in copy]
     details = {"pages": history.pages, "items_read": len(history.items), "extra": sorted(set(extra), key=extra.index)}
     return Finding(Verdict.DUPLICATED if runs else Verdict.SAVED, runs=tuple(runs), details=details)

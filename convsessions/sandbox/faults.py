@@ -49,6 +49,7 @@ KINDS: dict[str, str] = {
     "foreign": "append_items",
     "rewritten": "append_items",
     "lossy": "append_items",
+    "fussy": "append_items",
     "empty_page": "list_items",
     "stuck_cursor": "list_items",
     "read_error": "list_items",
@@ -79,6 +80,8 @@ def set_fault(kind: str, **options: Any) -> SandboxFault:
     _check_operation(kind, columns["operation"])
     if kind == "lossy" and not options.get("field"):
         raise ValueError("which field is to be lost?")
+    if kind == "fussy" and not options.get("text"):
+        raise ValueError("which text is to be refused?")
     rest = {name: value for name, value in options.items() if name in OPTIONS}
     return SandboxFault.objects.create(kind=kind, options=codec.encode(rest), **columns)
 

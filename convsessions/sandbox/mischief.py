@@ -10,6 +10,8 @@ from typing import Any
 from django.db import connections
 from django.http.response import HttpResponseBase
 
+from convsessions.items import codec
+
 from . import store
 from .behaviour import Item, prepare_batch
 from .distortion import altered, each, without
@@ -172,6 +174,16 @@ def lossy(exchange: Exchange, options: Options) -> HttpResponseBase:
     return exchange.reply(exchange.apply(Twist(transform=each(lambda item: without(item, options["field"])))))
 
 
+def fussy(exchange: Exchange, options: Options) -> HttpResponseBase:
+    """A 400 for a batch with an item that holds `text`, and nothing stored; with `honest` it names the first one."""
+    items = exchange.call.payload(known={"items"})["items"]
+    refused = [index for index, item in enumerate(items) if options["text"] in codec.encode(item)]
+    if not refused:
+        return normal(exchange, options)
+    param = f"items[{refused[0]}]" if options.get("honest") else None
+    return exchange.refuse(invalid("invalid_value", param, "The content of an item is not allowed."))
+
+
 def empty(exchange: Exchange, _: Options) -> HttpResponseBase:
     """A list without items that says that there are more."""
     return exchange.reply(empty_page(exchange.apply()))
@@ -215,6 +227,7 @@ KINDS: dict[str, Mischief] = {
     "stale_read": stale_read,
     "rewritten": rewritten,
     "lossy": lossy,
+    "fussy": fussy,
 }
 
 

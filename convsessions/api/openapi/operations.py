@@ -39,7 +39,7 @@ def _write(operation_id: str, summary: str, *, tag: str = "items", **rest: Any) 
     rest.setdefault("body", shapes.Nothing)
     rest.setdefault("answers", {200: shapes.Write, 202: shapes.Write})
     problems = (*BODY, 404, 412, *rest.pop("problems", (409,)))
-    parameters = (p.SESSION_ID, *p.WRITING, *p.WRITE_HEADERS)
+    parameters = (p.SESSION_ID, *rest.pop("parameters", ()), *p.WRITING, *p.WRITE_HEADERS)
     return Operation(id=operation_id, summary=summary, tag=tag, problems=problems, parameters=parameters, **rest)
 
 
@@ -81,6 +81,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("session", "DELETE"): _write(
         "deleteSession", "Delete a session and its conversation", tag="sessions", body=None, problems=(),
+        parameters=(p.ERASE,),
     ),
     ("items", "GET"): Operation(
         id="listItems", summary="Read the history", tag="items", answers={200: shapes.ItemList},
@@ -91,7 +92,9 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answers={200: shapes.Write, 201: shapes.Write, 202: shapes.Write},
     ),
     ("pop", "POST"): _write("popItem", "Remove the newest item"),
-    ("clear", "POST"): _write("clearSession", "Delete the conversation and start anew"),
+    ("clear", "POST"): _write(
+        "clearSession", "Delete the conversation and start anew", body=shapes.Clearing, example={"erase": True},
+    ),
     ("verify", "POST"): Operation(
         id="verifySession", summary="Compare the journal with the history", tag="sessions", answers={200: shapes.Drift},
         problems=(*BODY, 404, *UPSTREAM), body=shapes.Nothing, parameters=(p.SESSION_ID,),

@@ -74,6 +74,8 @@ HISTORY = (
     ),
 )
 
+ERASE = query("erase", "whether every item is deleted before the conversation", OpenApiTypes.BOOL)
+
 PREFER = header("Prefer", "`wait=N`: wait up to N seconds for the write to settle (RFC 7240)")
 REPEATABLE = header(
     "Idempotency-Key",

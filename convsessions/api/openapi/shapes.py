@@ -16,7 +16,7 @@ from convsessions.api.serializers import (
     WriteSummarySerializer,
 )
 from convsessions.items.kinds import ROLES
-from convsessions.states import CancelCause, HoldCode, Resolution, Verdict, WriteKind, WriteState
+from convsessions.states import CancelCause, HoldCode, RefusalPolicy, Resolution, Verdict, WriteKind, WriteState
 from convsessions.values import MAX_CONVERSATION_ID, MAX_KEY, MAX_PAIRS, MAX_VALUE
 
 ITEM = {
@@ -53,6 +53,16 @@ METADATA = {
     "description": "Up to 16 pairs of strings; keys of 1 to 64 characters, values of up to 512.",
     "maxProperties": MAX_PAIRS,
     "additionalProperties": {"type": "string", "maxLength": MAX_VALUE},
+}
+HALF = {
+    "type": "object",
+    "required": ["item", "id", "type", "missing"],
+    "properties": {
+        "item": {"type": "integer"},
+        "id": {"type": "string"},
+        "type": {"type": "string"},
+        "missing": {"type": "integer"},
+    },
 }
 IDS = {"type": "array", "items": {"type": "string"}}
 
@@ -96,6 +106,11 @@ class MaybeWrite(serializers.JSONField):
 
 @extend_schema_field(IDS)
 class Ids(serializers.JSONField):
+    pass
+
+
+@extend_schema_field({"type": "array", "items": HALF})
+class Halves(serializers.JSONField):
     pass
 
 
@@ -151,6 +166,7 @@ class WriteSummary(WriteSummarySerializer):
     needs_attention = serializers.BooleanField(read_only=True)  # type: ignore[assignment]
     hold_code = serializers.ChoiceField(choices=HoldCode.values, read_only=True)
     cancel_cause = serializers.ChoiceField(choices=CancelCause.values, read_only=True)
+    on_refusal = serializers.ChoiceField(choices=RefusalPolicy.values, read_only=True)
     resolution = serializers.ChoiceField(choices=["", *Resolution.values], read_only=True)
 
 
@@ -158,6 +174,7 @@ class WriteSummary(WriteSummarySerializer):
 class Write(WriteSummary):
     metadata = MaybeMetadata(read_only=True)
     popped = MaybeStoredItem(read_only=True, help_text="shown to those who may see content")
+    half_pairs = Halves(read_only=True, help_text="items that it saved without what belongs to them")
     chunks = Chunk(many=True, read_only=True)
     reconciliations = Reconciliation(many=True, read_only=True)
 
@@ -191,6 +208,15 @@ class SessionChange(serializers.Serializer[Any]):
 
 class NewItems(serializers.Serializer[Any]):
     items = InputItems()
+    on_refusal = serializers.ChoiceField(
+        choices=RefusalPolicy.values, required=False, help_text="what becomes of them when the API refuses one"
+    )
+
+
+class Clearing(serializers.Serializer[Any]):
+    erase = serializers.BooleanField(
+        required=False, allow_null=True, help_text="whether every item is deleted before the conversation"
+    )
 
 
 class Nothing(serializers.Serializer[Any]):
