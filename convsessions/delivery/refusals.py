@@ -34,7 +34,7 @@ def refused_items(turn: Turn, write: WriteIntent, chunk: WriteChunk, *, code: st
     named = _ITEM.fullmatch(param)
     if named is not None and int(named[1]) < chunk.item_count:
         _refuse_item(turn, write, chunk, int(named[1]), named[2], code)
-    elif param not in {"", "items"} or _is_hopeless(write):
+    elif param not in {"", "items"} or _is_hopeless(turn, write):
         turn.refuse(write, chunk, code=code, param=param)
     elif chunk.item_count > 1:
         turn.chunk_not_applied(chunk)
@@ -66,8 +66,9 @@ def _refuse_item(turn: Turn, write: WriteIntent, chunk: WriteChunk, position: in
     turn.skip_chunk(write, item, code=code, param=param)
 
 
-def _is_hopeless(write: WriteIntent) -> bool:
-    recent = write.requests.order_by("-pk").values_list("outcome", "status", "param")[:MAX_REFUSALS_IN_A_ROW]
+def _is_hopeless(turn: Turn, write: WriteIntent) -> bool:
+    requests = write.requests.db_manager(turn.using).order_by("-pk")
+    recent = requests.values_list("outcome", "status", "param")[:MAX_REFUSALS_IN_A_ROW]
     refusals = [
         outcome == OutcomeKind.NOT_APPLIED and status in REFUSING_STATUSES and not _ITEM.fullmatch(param)
         for outcome, status, param in recent

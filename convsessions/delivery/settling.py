@@ -141,24 +141,24 @@ def _settle_finding(turn: Turn, write: WriteIntent, chunk: WriteChunk, finding: 
         turn.chunk_saved(write, chunk, finding.ids)
     elif finding.verdict is not Verdict.ABSENT:
         _leave_open(turn, write, chunk, finding.verdict)
-    elif _last_code(chunk) == ALREADY_THERE:
+    elif _last_code(turn, chunk) == ALREADY_THERE:
         # Not ours: the caller gave an id that the conversation has. Sent again, it would be refused again.
         refused_items(turn, write, chunk, code=ALREADY_THERE, param="items")
-    elif _sends_without_an_answer(chunk) >= MAX_SENDS:
+    elif _sends_without_an_answer(turn, chunk) >= MAX_SENDS:
         _leave_open(turn, write, chunk, Verdict.ABSENT)
     else:
         turn.chunk_not_applied(chunk, judged_absent=True)
         turn.clear_hold(write)
 
 
-def _last_code(chunk: WriteChunk) -> str | None:
+def _last_code(turn: Turn, chunk: WriteChunk) -> str | None:
     """What the chunk's last request ended with; `interrupted` when nobody knows."""
-    return chunk.requests.order_by("-pk").values_list("code", flat=True).first()
+    return chunk.requests.db_manager(turn.using).order_by("-pk").values_list("code", flat=True).first()
 
 
-def _sends_without_an_answer(chunk: WriteChunk) -> int:
+def _sends_without_an_answer(turn: Turn, chunk: WriteChunk) -> int:
     """Requests of unknown outcome; being told to wait is an answer. An operator's resend starts the count anew."""
-    recent = chunk.requests.order_by("-pk")[: chunk.attempts]
+    recent = chunk.requests.db_manager(turn.using).order_by("-pk")[: chunk.attempts]
     return sum(outcome == OutcomeKind.UNKNOWN for outcome in recent.values_list("outcome", flat=True))
 
 

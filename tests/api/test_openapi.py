@@ -88,7 +88,7 @@ def test_requests_that_carry_fields_have_an_example():
     }
     taking = {name for name, body in bodies.items() if not body["schema"].get("$ref", "").endswith("Nothing")}
 
-    with_fields = {"createSession", "updateSession", "appendItems", "reconcileWrite", "resolveWrite"}
+    with_fields = {"createSession", "updateSession", "appendItems", "clearSession", "reconcileWrite", "resolveWrite"}
     assert {name for name in taking if "examples" in bodies[name]} == with_fields
 
 

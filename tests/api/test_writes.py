@@ -32,6 +32,9 @@ def test_an_append_is_accepted_with_a_place_to_look(owner, session):
         "idempotency_key": None,
         "items_total": 1,
         "items_saved": 0,
+        "items_omitted": 0,
+        "on_refusal": "stop",
+        "erase": False,
         "needs_attention": False,
         "hold_code": "",
         "next_attempt_at": None,
@@ -46,7 +49,18 @@ def test_an_append_is_accepted_with_a_place_to_look(owner, session):
         "target_id": "",
         "metadata": None,
         "popped": None,
-        "chunks": [{"first_item": 0, "item_count": 1, "state": "pending", "attempts": 0, "remote_ids": []}],
+        "half_pairs": [],
+        "chunks": [
+            {
+                "first_item": 0,
+                "item_count": 1,
+                "state": "pending",
+                "attempts": 0,
+                "remote_ids": [],
+                "error_code": "",
+                "error_param": "",
+            }
+        ],
         "reconciliations": [],
     }
     assert owner.get(response["Location"]).json() == response.json()
@@ -63,9 +77,10 @@ def test_a_delivered_append_tells_its_progress(owner, session, sandbox):
     body = response.json()
     assert "Retry-After" not in response
     assert (response.status_code, body["state"], body["items_saved"]) == (200, "saved", 21)
+    untroubled = {"state": "saved", "attempts": 1, "error_code": "", "error_param": ""}
     assert body["chunks"] == [
-        {"first_item": 0, "item_count": 20, "state": "saved", "attempts": 1, "remote_ids": ids[:20]},
-        {"first_item": 20, "item_count": 1, "state": "saved", "attempts": 1, "remote_ids": ids[20:]},
+        {"first_item": 0, "item_count": 20, "remote_ids": ids[:20], **untroubled},
+        {"first_item": 20, "item_count": 1, "remote_ids": ids[20:], **untroubled},
     ]
 
 

@@ -201,7 +201,7 @@ def test_checking_again_after_a_refused_removal_tries_the_removal_again(sandbox,
 def refused(sandbox, session):
     """45 items, refused at the second chunk; a later write was applied."""
     write, later = append(session, 45), append(session, 1, prefix="later")
-    sandbox.fault("error_before", operation="append_items", skip=1, status=400)
+    sandbox.fault("error_before", operation="append_items", skip=1, status=400, code="bad", param="items[0]")
     assert deliver_until_settled(write).state == WriteState.REFUSED
     assert deliver_until_settled(later).state == WriteState.SAVED
     return write

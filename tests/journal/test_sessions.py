@@ -135,7 +135,7 @@ def test_deleting_frees_the_key_and_refuses_writes():
 
 
 def test_a_refused_write_of_a_deleted_session_is_not_tried_again(session, sandbox):
-    sandbox.fault("error_before", operation="append_items", status=400, code="bad", times=1)
+    sandbox.fault("error_before", operation="append_items", status=400, code="bad", param="items[0]")
     write = append(session, 1)
     operations.deliver(session.pk)
     operations.delete_session(session.pk)
