@@ -34,7 +34,7 @@ class ChunkRow:
 
 def chunk_rows(write: WriteIntent) -> list[ChunkRow]:
     """The table of a write's chunks: one query, without payloads and ids."""
-    chunks = list(write.chunks.defer("payload", "remote_ids"))
+    chunks = list(write.chunks.defer("payload", "original", "remote_ids"))
     numbered = list(enumerate(chunks, start=1))
     rows = [_row(list(group)) for _key, group in groupby(numbered, key=_kind)]
     return rows[:MOST_ROWS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -9,10 +10,11 @@ from django.contrib import admin
 from django.db import models
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from convsessions.models import WriteIntent
-from convsessions.states import HUMAN_HOLDS, HoldCode, Verdict, WriteState
+from convsessions.states import HUMAN_HOLDS, OPEN_STATES, HoldCode, Verdict, WriteState
 
 
 class ChoiceFilter(admin.SimpleListFilter):
@@ -37,8 +39,10 @@ class StateFilter(ChoiceFilter):
     vocabulary = WriteState
 
     def condition(self, value: str) -> Q:
-        # `needs_attention` follows from the state; named here, its index serves.
-        return Q(state=value, needs_attention=True) if value == WriteState.AMBIGUOUS else Q(state=value)
+        # What follows from the state is named here, so that its index serves.
+        if value == WriteState.AMBIGUOUS:
+            return Q(state=value, needs_attention=True)
+        return Q(state=value, is_open=True) if value in OPEN_STATES else Q(state=value)
 
 
 class HoldFilter(ChoiceFilter):
@@ -63,6 +67,34 @@ class VerdictFilter(ChoiceFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, Any]]:
         return [(value, str(label).partition(":")[0]) for value, label in self.vocabulary.choices]
+
+
+class AgeFilter(admin.SimpleListFilter):
+    """How long ago a write was recorded; and what is open for longer than it should be."""
+
+    title = _("age")
+    parameter_name = "age"
+    spans: ClassVar = {
+        "hour": (dt.timedelta(hours=1), _("the last hour")),
+        "day": (dt.timedelta(days=1), _("the last 24 hours")),
+        "week": (dt.timedelta(days=7), _("the last 7 days")),
+    }
+    open_for: ClassVar = {
+        "open_10m": (dt.timedelta(minutes=10), _("open for more than 10 minutes")),
+        "open_hour": (dt.timedelta(hours=1), _("open for more than an hour")),
+        "open_day": (dt.timedelta(days=1), _("open for more than a day")),
+    }
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, Any]]:
+        return [(value, title) for value, (_span, title) in {**self.spans, **self.open_for}.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value, now = self.value(), timezone.now()
+        if value in self.spans:
+            return queryset.filter(created_at__gte=now - self.spans[value][0])
+        if value in self.open_for:
+            return queryset.filter(is_open=True, created_at__lt=now - self.open_for[value][0])
+        return queryset
 
 
 class AttentionFilter(admin.SimpleListFilter):

@@ -41,7 +41,9 @@ class SessionAdmin(JournalAdmin):
     list_filter = (AttentionFilter,)
     ordering = ("-updated_at",)
     search_fields = ("key",)
-    search_help_text = _("A session's id, its conversation's id, or a part of its key.")
+    search_help_text = _(
+        "The id of a session, conversation, write, request or remote item, or a session's key or a part of it."
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related("owner").defer("metadata")

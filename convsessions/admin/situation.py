@@ -59,7 +59,7 @@ class Situation:
 
     @cached_property
     def chunks(self) -> list[WriteChunk]:
-        return list(self.write.chunks.defer("payload"))
+        return list(self.write.chunks.defer("payload", "original"))
 
     @cached_property
     def numbers(self) -> dict[int, int]:

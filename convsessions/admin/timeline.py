@@ -46,12 +46,14 @@ class Timeline:
 def events_of(write: WriteIntent) -> Timeline:
     """The newest events of a write: two queries, whatever its size."""
     requests = list(
-        write.requests.order_by("-pk").select_related("chunk").defer("chunk__payload", "chunk__remote_ids")[:NEWEST]
+        write.requests.order_by("-pk")
+        .select_related("chunk")
+        .defer("chunk__payload", "chunk__original", "chunk__remote_ids")[:NEWEST]
     )
     looks = list(
         write.reconciliations.order_by("-pk")
         .select_related("actor", "chunk")
-        .defer("chunk__payload", "chunk__remote_ids")[:NEWEST]
+        .defer("chunk__payload", "chunk__original", "chunk__remote_ids")[:NEWEST]
     )
     events = [*map(_request, requests), *map(_look, looks)]
     if write.settled_at:

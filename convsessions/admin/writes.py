@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 from django.contrib import admin
@@ -9,6 +10,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls.resolvers import URLPattern
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -18,8 +20,9 @@ from convsessions.models import ConversationSession, WriteIntent
 from convsessions.states import WriteState
 
 from . import actions, content, display, timeline, verbs
+from .calendar import calendar_of
 from .chunks import chunk_rows
-from .filters import AttentionFilter, HoldFilter, StateFilter, VerdictFilter
+from .filters import AgeFilter, AttentionFilter, HoldFilter, StateFilter, VerdictFilter
 from .pages import MOST_COUNTED, JournalAdmin, outside_transactions
 from .resolving import ResolvePage
 from .searching import search_writes
@@ -41,6 +44,16 @@ class WriteList(ChangeList):
             write.chunk_counts = counts.get(write.pk, {})
             write.resolvable = may_resolve and write.state == WriteState.AMBIGUOUS
         self.result_list = writes
+        self.oldest = _day_of_oldest()
+        self.calendar = calendar_of(self)
+
+
+def _day_of_oldest() -> dt.date | None:
+    """One row from the index on `created_at`, whatever the filters are: asking with them might read the table."""
+    oldest = WriteIntent.objects.order_by("created_at").values_list("created_at", flat=True).first()
+    if oldest is None:
+        return None
+    return timezone.localdate(oldest) if timezone.is_aware(oldest) else oldest.date()
 
 
 class WriteAdmin(JournalAdmin):
@@ -50,11 +63,14 @@ class WriteAdmin(JournalAdmin):
         StateFilter,
         HoldFilter,
         VerdictFilter,
+        AgeFilter,
         "kind",
-        ("created_at", admin.DateFieldListFilter),
     )
+    date_hierarchy = "created_at"
     search_fields = ("pk",)
-    search_help_text = _("The id of a write, request, session or conversation, or a part of a session's key.")
+    search_help_text = _(
+        "The id of a write, request, session, conversation or remote item, or a session's key or a part of it."
+    )
     actions = (actions.reconcile_selected,)
 
     # -- the list ------------------------------------------------------------------------------------------------
