@@ -9,8 +9,8 @@ from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections
 from django.utils.module_loading import import_string
 
-from .conf import conf, problems
-from .enqueue import queue_settings
+from .conf import Settings, conf, problems
+from .enqueue import READY_DISPATCHER, queue_settings
 from .journal.locking import alias
 
 OF_THE_API = ("AUTHENTICATION_CLASSES", "PERMISSION_CLASSES", "ACCESS_CLASS")
@@ -63,6 +63,16 @@ def check_grace(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     hint = "Make LEASE_GRACE at least SETTLE_SECONDS."
     message = "After a crash, a request may be repeated while the first one can still land."
     return [checks.Warning(message, hint=hint, id="convsessions.W004")]
+
+
+@register("convsessions")
+def check_clients(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """W005: a dispatcher that uses async clients, where the host chose its sync ones only."""
+    own = conf.CLIENT_FACTORY != Settings.CLIENT_FACTORY and conf.ASYNC_CLIENT_FACTORY == Settings.ASYNC_CLIENT_FACTORY
+    if any(problems()) or not own or conf.DISPATCHER != READY_DISPATCHER:
+        return []
+    message = "DISPATCHER delivers with the default async client, while CLIENT_FACTORY names clients of your own."
+    return [checks.Warning(message, hint="Set ASYNC_CLIENT_FACTORY, too.", id="convsessions.W005")]
 
 
 @register("convsessions")

@@ -55,6 +55,8 @@ class Settings:
     """Threads, and so database connections, that the async callers of one process share."""
     DISPATCHER: str = "convsessions.enqueue.dispatch_with_django_q"
     """Dotted path of ``f(session_id: str) -> None``, called after commit, which has `deliver_session` run soon."""
+    READY_SESSIONS: int = 50
+    """Sessions that one task of `dispatch_ready_with_django_q` serves at a time."""
     AUTHENTICATION_CLASSES: tuple[str, ...] | None = None
     """Dotted paths of the REST API's authentication classes. None: those of ``REST_FRAMEWORK``."""
     PERMISSION_CLASSES: tuple[str, ...] = ("rest_framework.permissions.IsAuthenticated",)
@@ -123,6 +125,7 @@ RULES: dict[str, Rule] = {
     "CLIENT_FACTORY": (_is_path, "a dotted path"),
     "ASYNC_CLIENT_FACTORY": (_is_path, "a dotted path"),
     "ASYNC_THREADS": (_is_int(1, 256), "a whole number from 1 to 256"),
+    "READY_SESSIONS": (_is_int(1, 1000), "a whole number from 1 to 1000"),
     "DISPATCHER": (_is_path, "a dotted path"),
     "AUTHENTICATION_CLASSES": (lambda value: value is None or _is_paths(value), "None or a list of dotted paths"),
     "PERMISSION_CLASSES": (_is_paths, "a list of dotted paths"),

@@ -24,6 +24,8 @@ from .conf import conf
 logger = logging.getLogger(__name__)
 
 DELIVER_TASK = "convsessions.tasks.deliver_session"
+READY_TASK = "convsessions.tasks.deliver_ready"
+READY_DISPATCHER = "convsessions.enqueue.dispatch_ready_with_django_q"
 SWEEP_TASK = "convsessions.tasks.sweep"
 SWEEP_NAME = "convsessions sweep"
 
@@ -57,9 +59,21 @@ def _dispatch(session_id: str) -> None:
 
 def dispatch_with_django_q(session_id: str) -> None:
     """The default DISPATCHER: a django-q2 task, without a result row, never repeated by the queue after an error."""
+    _enqueue(DELIVER_TASK, session_id)
+
+
+def dispatch_ready_with_django_q(session_id: str) -> None:
+    """A DISPATCHER whose tasks serve many sessions at a time: the one that rang, and others that are due.
+
+    It uses ASYNC_CLIENT_FACTORY. A doorbell that was answered by an earlier task finds nothing to do.
+    """
+    _enqueue(READY_TASK, session_id)
+
+
+def _enqueue(task: str, session_id: str) -> None:
     from django_q.tasks import async_task  # noqa: PLC0415 - a host with another queue need not install django-q2's app
 
-    async_task(DELIVER_TASK, session_id, task_name=f"deliver {session_id}", save=False, ack_failure=True)
+    async_task(task, session_id, task_name=f"deliver {session_id}", save=False, ack_failure=True)
 
 
 def dispatch_nowhere(session_id: str) -> None:

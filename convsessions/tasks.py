@@ -12,6 +12,11 @@ def deliver_session(session_id: str) -> None:
     operations.deliver(uuid.UUID(session_id))
 
 
+def deliver_ready(session_id: str) -> None:
+    """Deliver this session and others that are due, many at a time, within the time budget."""
+    operations.answer_doorbell(uuid.UUID(session_id))
+
+
 def sweep() -> None:
     """Ring the doorbell of every session with work that nobody is doing."""
     operations.sweep()

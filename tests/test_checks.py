@@ -71,3 +71,13 @@ def test_a_queue_that_repeats_running_tasks(defaults, monkeypatch):
 def test_a_lease_that_ends_before_a_late_request_can_no_longer_land(defaults):
     defaults.CONVSESSIONS = {"LEASE_GRACE": 1.0, "SETTLE_SECONDS": 2.0}
     assert ids() == ["convsessions.W004"]
+
+
+def test_a_dispatcher_that_would_pass_over_the_clients_of_the_host(defaults):
+    ready = {"DISPATCHER": "convsessions.enqueue.dispatch_ready_with_django_q"}
+    own = {"CLIENT_FACTORY": "project.clients.sandbox_client"}
+    defaults.CONVSESSIONS = ready | own
+    assert ids() == ["convsessions.W005"]
+    for sound in (ready, own, ready | own | {"ASYNC_CLIENT_FACTORY": "project.clients.async_sandbox_client"}):
+        defaults.CONVSESSIONS = sound
+        assert ids() == []

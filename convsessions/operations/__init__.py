@@ -10,6 +10,7 @@ from convsessions.delivery.inline import settled_session, write_through
 from convsessions.delivery.inquiry import inspect_write
 from convsessions.journal.taking_over import Place
 
+from .delivering import adeliver_ready, answer_doorbell, close_loop, deliver_ready
 from .reading import (
     MAX_LATEST,
     aget_items,
@@ -61,18 +62,22 @@ __all__ = [
     "aclear_session",
     "acreate_session",
     "adeliver",
+    "adeliver_ready",
     "aget_items",
     "aget_session",
     "aget_write",
+    "answer_doorbell",
     "apop_item",
     "append_items",
     "await_for_write",
     "cancel_write",
     "check_conversation",
     "clear_session",
+    "close_loop",
     "create_session",
     "delete_session",
     "deliver",
+    "deliver_ready",
     "digest_of_items",
     "due_sessions",
     "get_items",

@@ -150,6 +150,25 @@ def test_the_same_doorbell_twice_at_once_delivers_once(sandbox, session, with_qu
     assert overlapping(sandbox.requests()) == []
 
 
+def test_one_worker_serves_many_sessions_at_the_same_time(sandbox, environment, with_queue, quick, tmp_path):
+    ready = "convsessions.enqueue.dispatch_ready_with_django_q"
+    quick["DISPATCHER"] = ready
+    sandbox.settings(latency=0.05)
+    environment = {**environment, "Q_WORKERS": "1", "CONVSESSIONS_DISPATCHER": ready}
+    sessions = [operations.create_session() for _ in range(12)]
+    writes = [append(session, 65) for session in sessions]
+    with Cluster(environment, tmp_path / "qcluster.log"):
+        for write in writes:
+            eventually(lambda write=write: settled(write))
+        eventually(lambda: not OrmQ.objects.exists())
+    sandbox.settings(latency=0)
+
+    for session in sessions:
+        assert remote_texts(sandbox, session) == texts(messages(65))
+    log = sorted((row["started_at"], row["finished_at"]) for row in sandbox.requests())
+    assert any(two[0] < one[1] for one, two in itertools.pairwise(log))  # with one worker
+
+
 def test_migrate_makes_the_schedule_once():
     for _ in range(2):
         call_command("migrate", verbosity=0)

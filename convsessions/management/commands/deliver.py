@@ -39,14 +39,23 @@ class Command(BaseCommand):
         often.add_argument("--once", action="store_true", help="end when nothing is due any more (the default)")
         often.add_argument("--watch", type=_seconds, metavar="SECONDS", help="look again every SECONDS, until stopped")
         parser.add_argument(
+            "--ready",
+            type=_sessions,
+            metavar="N",
+            help="serve up to N sessions at a time, in turns, with async clients",
+        )
+        parser.add_argument(
             "--json", action="store_true", help="one JSON object as the last line; with --watch, a line a round"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.asked_to_end = threading.Event()
-        if options["watch"]:
+        self.asked_to_end, self.at_a_time = threading.Event(), options["ready"]
+        if self.at_a_time and options["session"]:
+            raise CommandError("--ready is for many sessions; leave it out with --session.")
+        if options["watch"] or self.at_a_time:
             for signum in (signal.SIGINT, signal.SIGTERM):
-                # The session in hand is delivered first: at most for its time budget and one request.
+                # The session in hand is delivered first: at most for its time budget and one request; with --ready, the
+                # requests in flight are settled.
                 signal.signal(signum, lambda *_: self.asked_to_end.set())
         while True:
             endings = self._round(options["session"], words=not options["json"])
@@ -70,6 +79,9 @@ class Command(BaseCommand):
                 if self.asked_to_end.is_set():
                     return
                 self._show(f"{len(endings)} sessions delivered, {len(due)} due")
+                if self.at_a_time:
+                    endings |= operations.deliver_ready(self.at_a_time, asked_to_end=self.asked_to_end.is_set)
+                    break
                 endings[session_id] = _deliver(session_id, must_exist=only is not None)
 
     def _conclude(self, endings: Endings, seconds: float, *, words: bool) -> None:
@@ -96,6 +108,13 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= threading.TIMEOUT_MAX:
         raise ArgumentTypeError("give a number of seconds above 0")
     return seconds
+
+
+def _sessions(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ArgumentTypeError("give a number of sessions above 0")
+    return number
 
 
 def _due(only: uuid.UUID | None, endings: Endings) -> list[uuid.UUID]:

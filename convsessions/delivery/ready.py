@@ -1,0 +1,114 @@
+"""Serving many sessions in one process, at the same time and in turns.
+
+A session has its turn for TURN_SECONDS at most, and then goes behind those that wait: a write of ten thousand items
+holds up nobody. Sessions are claimed, and left behind by a process that dies, as by any other worker: their leases run
+out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Iterable
+
+from convsessions import enqueue
+from convsessions.conf import conf
+from convsessions.exceptions import SessionNotFound
+from convsessions.journal.choosing import Turns, reserve
+from convsessions.journal.locking import alias
+from convsessions.remote import clock
+
+from . import drivers
+from .protocol import Ending
+from .threads import in_thread, refuse_transaction
+
+logger = logging.getLogger(__name__)
+
+TURN_SECONDS = 2.0
+"""Seconds after which a session begins no further request while it has its turn."""
+LOOK_SECONDS = (0.05, 0.25)
+"""Seconds between two looks for more sessions while some have their turn: doubled, up to the second, in vain."""
+AT_ONCE = 16
+"""Sessions that one look takes at most, so that a process does not take what its neighbours could do."""
+
+FAILED = "failed"
+
+Endings = dict[uuid.UUID, str]
+"""How the last turn of each session ended: a value of `Ending`, or FAILED."""
+
+
+async def serve(
+    limit: int,
+    *,
+    first: Iterable[uuid.UUID] = (),
+    budget: float | None = None,
+    asked_to_end: Callable[[], bool] = bool,
+) -> Endings:
+    """Deliver what is due, of up to `limit` sessions at a time, until nothing is, or for about `budget` seconds.
+
+    `first`: sessions that are served whether they are due or not; `asked_to_end`: once it is true, the requests in
+    flight are settled, and the rest is left to others. Sessions that another worker has locked are passed over.
+    Raises RuntimeError inside a transaction.
+    """
+    await refuse_transaction()
+    desk, turns = _Desk(limit), Turns()
+    desk.begin(first)
+    ends, pause = clock.now() + (conf.DELIVERY_BUDGET if budget is None else budget), LOOK_SECONDS[0]
+    try:
+        while not (asked_to_end() or clock.now() >= ends):
+            room = min(desk.free, AT_ONCE)
+            found = await in_thread(reserve, room, turns, using=alias()) if room else []
+            desk.begin(found)
+            pause = LOOK_SECONDS[0] if found else min(pause * 2, LOOK_SECONDS[1])
+            if not await desk.wait(pause):
+                break
+    finally:
+        await drivers.uninterrupted(desk.close(), desk.ending)
+    return desk.endings
+
+
+class _Desk:
+    """The sessions that have their turn now."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.ending = asyncio.Event()
+        self.endings: Endings = {}
+        self._turns: set[asyncio.Task[None]] = set()
+
+    @property
+    def free(self) -> int:
+        return max(self.limit - len(self._turns), 0)
+
+    def begin(self, session_ids: Iterable[uuid.UUID]) -> None:
+        for session_id in session_ids:
+            turn = asyncio.create_task(self._turn(session_id))
+            self._turns.add(turn)
+            turn.add_done_callback(self._turns.discard)
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait for `seconds`, or until all turns are over; whether there was anything to wait for."""
+        if not self._turns:
+            return False
+        await asyncio.wait(self._turns, timeout=seconds)
+        return True
+
+    async def close(self) -> None:
+        """Have the turns end with the request that they are at."""
+        self.ending.set()
+        if self._turns:
+            await asyncio.wait(self._turns)
+
+    async def _turn(self, session_id: uuid.UUID) -> None:
+        # Whoever serves looks again by itself. A turn that ends before its session is done is no reason to ring.
+        with enqueue.doorbells_off():
+            try:
+                report = await drivers.adeliver(session_id, budget=TURN_SECONDS, ending=self.ending)
+                self.endings[session_id] = report.ending.value
+            except SessionNotFound:
+                self.endings[session_id] = Ending.NOTHING_TO_DO.value
+            except Exception:
+                # One session that fails must not end the turns of the others.
+                logger.exception("delivery_failed session=%s", session_id)
+                self.endings[session_id] = FAILED
