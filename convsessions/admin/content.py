@@ -78,7 +78,7 @@ def _whole(position: int, item: dict[str, Any]) -> Shown:
 
 def _items(chunk: WriteChunk | None, write: WriteIntent) -> list[tuple[int, dict[str, Any]]]:
     if chunk is not None:
-        return list(enumerate(chunk.items, start=chunk.first_item))
+        return list(enumerate(chunk.items, start=chunk.first_item)) if chunk.payload else []
     return [(0, write.popped)] if write.popped else []
 
 

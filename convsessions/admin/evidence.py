@@ -20,7 +20,7 @@ class Fact:
 
 def facts_of(evidence: Mapping[str, Any]) -> list[Fact]:
     """What an evidence says, the most telling first; unknown keys are passed over."""
-    return [*_runs(evidence), *_others(evidence), *_reading(evidence)]
+    return [*_runs(evidence), *_others(evidence), *_halves(evidence), *_reading(evidence)]
 
 
 def _runs(evidence: Mapping[str, Any]) -> list[Fact]:
@@ -51,6 +51,12 @@ def _others(evidence: Mapping[str, Any]) -> list[Fact]:
         text = ngettext("%(number)d foreign item.", "%(number)d foreign items.", number)
         facts.append(Fact(text % {"number": number}, foreign))
     return facts
+
+
+def _halves(evidence: Mapping[str, Any]) -> list[Fact]:
+    halves = evidence.get("halves") or ()
+    text = ngettext("%(number)d half of a pair.", "%(number)d halves of pairs.", len(halves))
+    return [Fact(text % {"number": len(halves)}, [half["id"] for half in halves])] if halves else []
 
 
 def _reading(evidence: Mapping[str, Any]) -> list[Fact]:

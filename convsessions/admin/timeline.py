@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from convsessions.models import Reconciliation, RequestAttempt, WriteIntent
 
@@ -62,6 +63,13 @@ def events_of(write: WriteIntent) -> Timeline:
     return Timeline(sorted(events, key=lambda event: event.at), cut=NEWEST in (len(requests), len(looks)))
 
 
+ACTS = {
+    "retry": gettext_lazy("try again"),
+    "cancel": gettext_lazy("cancel"),
+}
+"""What operators do besides resolving, by its name in the evidence."""
+
+
 def _author(write: WriteIntent) -> list[tuple[str, Any]]:
     return [(_("by"), write.author)] if write.author_id else []
 
@@ -88,6 +96,8 @@ def _look(look: Reconciliation) -> Event:
     title = _("Compared with the remote history")
     if look.resolution:
         title = _("Operator: %(resolution)s") % {"resolution": look.get_resolution_display()}
+    elif act := ACTS.get(look.evidence.get("act", "")):
+        title = _("Operator: %(resolution)s") % {"resolution": act}
     if look.chunk is not None:
         title = f"{title}: {span(look.chunk.first_item, look.chunk.item_count)}"
     by = [(_("by"), look.actor)] if look.actor_id else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,11 @@ from django.contrib import messages
 from django.db import router, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.functional import Promise
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from convsessions import operations
-from convsessions.exceptions import IllegalMove, InvalidInput, WriteNotFound
+from convsessions.exceptions import IllegalMove, InvalidInput, SessionDeleted, WriteNotFound
 from convsessions.models import WriteIntent
 from convsessions.states import WriteState
 
@@ -44,6 +44,8 @@ class Verb:
     refusal: Callable[[WriteIntent], Text]
     promise: Callable[[WriteIntent], Text]
     act: Callable[[WriteIntent, Any, str], WriteIntent]
+    ids: Callable[[WriteIntent], Sequence[str]] = lambda write: ()
+    """The remote items that it is about."""
 
     def allowed(self, model_admin: WriteAdmin, request: HttpRequest) -> bool:
         """Whether the user holds the permission."""
@@ -69,6 +71,7 @@ def respond(model_admin: WriteAdmin, request: HttpRequest, write: WriteIntent, v
         original=write,
         verb=verb,
         promise=verb.promise(write),
+        ids=verb.ids(write),
         form=form,
         **model_admin.summary(request, write),
     )
@@ -80,7 +83,7 @@ def _carry_out(model_admin: WriteAdmin, request: HttpRequest, write: WriteIntent
         with transaction.atomic(using=router.db_for_write(WriteIntent)):
             verb.act(write, request.user, reason)
             model_admin.log_change(request, write, f"{verb.title}: {reason}")
-    except (IllegalMove, WriteNotFound, InvalidInput) as error:
+    except (IllegalMove, WriteNotFound, InvalidInput, SessionDeleted) as error:
         messages.warning(request, gettext("Nothing was done: %(why)s") % {"why": error})
     else:
         messages.success(request, str(verb.done))
@@ -99,9 +102,20 @@ def not_ambiguous(write: WriteIntent) -> Text:
 
 
 def _not_held(write: WriteIntent) -> Text:
+    if write.state == WriteState.REFUSED:
+        return _stale(write)
     if write.settled or write.state == WriteState.AMBIGUOUS:
         return gettext("it is %(state)s, and waits for nothing.") % {"state": write.get_state_display()}
     return "" if write.hold_code else _("it is not held (any more).")
+
+
+def _stale(write: WriteIntent) -> Text:
+    """Why a refused write cannot be tried again; "" if it can."""
+    if write.session.deleted_at is not None:
+        return _("its session was deleted.")
+    if write.generation not in (None, write.session.generation):
+        return _("its session was cleared since.")
+    return _("its content was purged.") if write.payload_purged_at else ""
 
 
 def _not_cancellable(write: WriteIntent) -> Text:
@@ -113,6 +127,11 @@ def _not_cancellable(write: WriteIntent) -> Text:
 
 
 def _promise_retry(write: WriteIntent) -> Text:
+    if write.state == WriteState.REFUSED:
+        return gettext(
+            "What was refused (%(code)s) is sent again, behind everything that was recorded in this session since. If "
+            "the cause has not been mended, it is refused again; nothing can be sent twice by this."
+        ) % {"code": write.error_code}
     due = exact(write.next_attempt_at) if write.next_attempt_at else gettext("later")
     return gettext(
         "It is tried again at once instead of at %(due)s. It was held because: %(hold)s. If that has not been mended, "
@@ -129,6 +148,22 @@ def _promise_cancel(write: WriteIntent) -> Text:
         "%(saved)d of its %(total)d items are saved and stay in the conversation; what was not sent is never sent. A "
         "request in flight is settled first, so the number of saved items may grow by one chunk."
     ) % {"saved": write.items_saved, "total": write.items_total}
+
+
+def _no_halves(write: WriteIntent) -> Text:
+    if not write.half_pairs:
+        return _("it left no half of a pair behind.")
+    return _stale(write)
+
+
+def _promise_halves(write: WriteIntent) -> Text:
+    number = len(write.half_pairs)
+    text = ngettext(
+        "Record a removal that deletes %(number)d remote item, of which the other half was not saved.",
+        "Record a removal that deletes %(number)d remote items, of which the other halves were not saved.",
+        number,
+    )
+    return text % {"number": number}
 
 
 def _promise_reconcile(write: WriteIntent) -> Text:
@@ -155,7 +190,7 @@ VERBS = (
         done=_("The write is tried again now."),
         refusal=_not_held,
         promise=_promise_retry,
-        act=lambda write, user, reason: operations.retry_write(write.pk),
+        act=lambda write, user, reason: operations.retry_write(write.pk, actor=user, reason=reason),
     ),
     Verb(
         name="cancel",
@@ -164,6 +199,16 @@ VERBS = (
         done=_("What of the write was not sent will not be sent."),
         refusal=_not_cancellable,
         promise=_promise_cancel,
-        act=lambda write, user, reason: operations.cancel_write(write.pk, actor=user),
+        act=lambda write, user, reason: operations.cancel_write(write.pk, actor=user, reason=reason),
+    ),
+    Verb(
+        name="halves",
+        permission="resolve",
+        title=_("Remove half pairs"),
+        done=_("A removal of the half pairs was recorded; a worker carries it out in its turn."),
+        refusal=_no_halves,
+        promise=_promise_halves,
+        act=lambda write, user, reason: operations.remove_half_pairs(write.pk, actor=user, reason=reason),
+        ids=lambda write: [half["id"] for half in write.half_pairs],
     ),
 )

@@ -136,6 +136,7 @@ class WriteAdmin(JournalAdmin):
             spoken=display.spoken(counts) if counts else "",
             chunks=chunk_rows(row),
             events=timeline.events_of(row),
+            skipped=row.skipped,
             verbs=[
                 (verb, self.address(verb.name, row.pk))
                 for verb in verbs.VERBS

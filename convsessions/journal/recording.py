@@ -19,7 +19,7 @@ from convsessions.exceptions import IdempotencyConflict, IllegalMove, SessionCha
 from convsessions.items import codec
 from convsessions.items.chunking import Chunk
 from convsessions.items.intake import Intake
-from convsessions.models import ConversationSession, WriteChunk, WriteIntent
+from convsessions.models import ConversationSession, Reconciliation, WriteChunk, WriteIntent
 from convsessions.states import CancelCause, HoldCode, RefusalPolicy, WriteKind, WriteState
 
 from .chunks import drop_chunks
@@ -119,10 +119,11 @@ def record_clear(
     return write, is_new
 
 
-def request_cancel(write_id: uuid.UUID, *, actor: Any = None) -> WriteIntent:
+def request_cancel(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") -> WriteIntent:
     """Cancel a write of which nothing is in flight, or have its worker cancel the rest.
 
-    `actor`: who asks for it, None for the author. Raises WriteNotFound, IllegalMove, SessionDeleted.
+    `actor`: who asks for it, None for the author; `reason`: with one, both are kept as a `Reconciliation`.
+    Raises WriteNotFound, IllegalMove, SessionDeleted.
     """
     using = alias()
     with transaction.atomic(using=using):
@@ -138,8 +139,16 @@ def request_cancel(write_id: uuid.UUID, *, actor: Any = None) -> WriteIntent:
             drop_chunks(write.chunks.db_manager(using).all(), now)
         write.hold_code, write.next_attempt_at = HoldCode.NONE, None
         write.save(update_fields=["state", "cancel_cause", "settled_at", "hold_code", "next_attempt_at"], using=using)
+        _keep(write, "cancel", actor, reason, using=using)
         make_due(write.session, now, using=using)
     return write
+
+
+def _keep(write: WriteIntent, act: str, actor: Any, reason: str, *, using: str) -> None:
+    """Keep who did what to `write`, and why; nothing where no reason was given."""
+    if reason:
+        kept = Reconciliation(write=write, evidence={"act": act}, actor=actor, reason=reason)
+        kept.save(force_insert=True, using=using)
 
 
 def _cause_of(write: WriteIntent, actor: Any) -> CancelCause:
@@ -147,10 +156,10 @@ def _cause_of(write: WriteIntent, actor: Any) -> CancelCause:
     return CancelCause.AUTHOR if actor is None or actor.pk in owners else CancelCause.OPERATOR
 
 
-def retry(write_id: uuid.UUID) -> WriteIntent:
+def retry(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") -> WriteIntent:
     """Have a held or refused write tried again, after a person mended the cause.
 
-    Raises WriteNotFound, IllegalMove, SessionDeleted.
+    `actor`, `reason`: as in `request_cancel`. Raises WriteNotFound, IllegalMove, SessionDeleted.
 
     A refused write goes to the end of the queue: writes that were recorded after it have been applied meanwhile.
     """
@@ -163,6 +172,7 @@ def retry(write_id: uuid.UUID) -> WriteIntent:
             raise IllegalMove(f"write {write.pk} is {write.state}; only a waiting or refused write can be tried again")
         write.hold_code, write.next_attempt_at, write.failures = HoldCode.NONE, None, 0
         write.save(update_fields=["hold_code", "next_attempt_at", "failures"], using=using)
+        _keep(write, "retry", actor, reason, using=using)
         make_due(write.session, now, using=using)
     return write
 

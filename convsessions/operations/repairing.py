@@ -17,12 +17,13 @@ from .reading import get_write
 from .sessions import session_of
 
 
-def retry_write(write_id: uuid.UUID) -> WriteIntent:
+def retry_write(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") -> WriteIntent:
     """Try a held or a refused write again. A refused one now comes after writes that were recorded later.
 
-    Raises WriteNotFound, IllegalMove. Joins the caller's transaction.
+    `actor`, `reason`: who asks and why; with a reason, both are kept as a `Reconciliation`.
+    Raises WriteNotFound, IllegalMove, SessionDeleted. Joins the caller's transaction.
     """
-    return recording.retry(write_id)
+    return recording.retry(write_id, actor=actor, reason=reason)
 
 
 def reconcile_write(write_id: uuid.UUID, *, actor: Any = None, reason: str = "checked again") -> WriteIntent:

@@ -139,14 +139,14 @@ def record_clear(
     )
 
 
-def cancel_write(write_id: uuid.UUID, *, actor: Any = None) -> WriteIntent:
+def cancel_write(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") -> WriteIntent:
     """Drop what of a write was not sent; what is in flight is settled first, and `items_saved` says what was saved.
 
-    `actor`: who asks for it; somebody who neither wrote it nor owns the session is recorded as an operator. Raises
-    WriteNotFound; IllegalMove for a settled or an ambiguous write; SessionDeleted when the author wants to keep the
-    conversation of a deleted session. Joins the caller's transaction.
+    `actor`: who asks for it; somebody who neither wrote it nor owns the session is recorded as an operator. `reason`:
+    with one, who asked and why is kept as a `Reconciliation`. Raises WriteNotFound; IllegalMove for a settled or an
+    ambiguous write; SessionDeleted when the author wants to keep the conversation of a deleted session. Joins the caller's transaction.
     """
-    return recording.request_cancel(write_id, actor=actor)
+    return recording.request_cancel(write_id, actor=actor, reason=reason)
 
 
 aappend_items = asynchronous(append_items)

@@ -18,6 +18,7 @@ NEEDED = {
     "reconcile": {"view_writeintent", "reconcile_writeintent"},
     "retry": {"view_writeintent", "reconcile_writeintent"},
     "cancel": {"view_writeintent", "cancel_writeintent"},
+    "halves": {"view_writeintent", "resolve_writeintent"},
 }
 CASES = [(name, missing) for name, needed in NEEDED.items() for missing in sorted(needed)]
 

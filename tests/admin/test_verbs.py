@@ -7,7 +7,7 @@ from convsessions import operations
 from convsessions.admin import WriteAdmin, actions
 from convsessions.models import Reconciliation, WriteIntent
 from convsessions.states import WriteState
-from tests.histories import append, deliver_until_settled, remote_texts
+from tests.histories import append, deliver_until_settled, messages, remote_texts
 
 from .conftest import ITEMS, page, said
 
@@ -56,6 +56,67 @@ def test_an_ambiguous_write_is_checked_again(browser, duplicated):
     assert operations.get_write(duplicated.pk).state == WriteState.SENDING
     assert Reconciliation.objects.latest("pk").reason == "the other copy is gone"
     assert LogEntry.objects.get().object_id == str(duplicated.pk)
+
+
+@pytest.mark.parametrize("verb", ["retry", "cancel"])
+def test_an_act_is_kept_with_its_operator_and_its_reason_in_the_journal_and_in_the_log(browser, held, verb):
+    act(browser, held, verb, reason="paid the bill")
+
+    kept, entry = Reconciliation.objects.get(), LogEntry.objects.get()
+    assert (kept.write, kept.evidence, kept.reason, kept.verdict) == (held, {"act": verb}, "paid the bill", "")
+    assert kept.actor_id == entry.user_id == int(browser.session["_auth_user_id"])
+    shown = browser.get(page("change", held.pk)).content.decode()
+    assert "<blockquote>paid the bill</blockquote>" in shown
+    assert {"retry": "Operator: try again", "cancel": "Operator: cancel"}[verb] in shown
+
+
+def test_a_refused_write_is_tried_again_behind_what_was_recorded_since(browser, session, sandbox):
+    sandbox.fault("error_before", operation="append_items", status=400, code="invalid_value", param="items[0].content")
+    refused = deliver_until_settled(append(session, 1))
+    later = deliver_until_settled(append(session, 1, prefix="later"))
+    assert (refused.state, later.state) == (WriteState.REFUSED, WriteState.SAVED)
+    assert "(invalid_value) is sent again, behind everything" in browser.get(page("retry", refused.pk)).content.decode()
+
+    act(browser, refused, "retry")
+
+    assert deliver_until_settled(refused).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == ["later0", "m0"]
+
+
+def test_a_refused_write_of_a_session_that_was_cleared_is_not_tried_again(browser, session, sandbox):
+    sandbox.fault("error_before", operation="append_items", status=400, code="invalid_value", param="items[0].content")
+    refused = deliver_until_settled(append(session, 1))
+    deliver_until_settled(operations.clear_session(session.pk))
+
+    answer = act(browser, refused, "retry")
+
+    assert said(answer) == ["Nothing was done: its session was cleared since."]
+
+
+CALL = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
+RESULT = {"type": "function_call_output", "call_id": "c1", "output": "x"}
+
+
+def test_what_was_left_out_is_told_and_the_half_that_stays_is_removed(browser, session, sandbox):
+    sandbox.fault("error_before", operation="append_items", status=400, code="invalid_value", param="items[1].output")
+    write = operations.append_items(session.pk, [CALL, RESULT, *messages(1)], on_refusal="skip")
+    write = deliver_until_settled(write)
+    (half,) = write.half_pairs
+
+    shown = browser.get(page("change", write.pk)).content.decode()
+    assert "Item 1 was refused and left out: <code>invalid_value</code> <code>items[1].output</code>" in shown
+    assert "Item 0 (function_call) stands in the conversation without item 1, which belongs to it:" in shown
+    asked = browser.get(page("halves", write.pk)).content.decode()
+    assert "deletes 1 remote item, of which the other half was not saved." in asked
+    assert half["id"] in asked
+
+    act(browser, write, "halves", reason="a model would stumble")
+
+    removal = WriteIntent.objects.get(kind="remove")
+    assert deliver_until_settled(removal).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == ["m0"]
+    assert Reconciliation.objects.latest("pk").reason == LogEntry.objects.get().change_message.rpartition(": ")[2]
+    assert said(act(browser, write, "halves")) == ["Nothing was done: it left no half of a pair behind."]
 
 
 @pytest.mark.parametrize("verb", ["retry", "cancel"])
