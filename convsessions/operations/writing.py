@@ -144,7 +144,8 @@ def cancel_write(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") ->
 
     `actor`: who asks for it; somebody who neither wrote it nor owns the session is recorded as an operator. `reason`:
     with one, who asked and why is kept as a `Reconciliation`. Raises WriteNotFound; IllegalMove for a settled or an
-    ambiguous write; SessionDeleted when the author wants to keep the conversation of a deleted session. Joins the caller's transaction.
+    ambiguous write; SessionDeleted when the author wants to keep the conversation of a deleted session. Joins the
+    caller's transaction.
     """
     return recording.request_cancel(write_id, actor=actor, reason=reason)
 
