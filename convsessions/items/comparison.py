@@ -54,7 +54,7 @@ def normalised_digest(item: dict[str, Any]) -> str:
     fields, and a field that a server adds changes it: equal digests suggest, `contained` decides.
     """
     kind = kind_of(item)
-    added = ADDED - {"id"} if kind == ITEM_REFERENCE else ADDED
+    added = ADDED.keys() - {"id"} if kind == ITEM_REFERENCE else ADDED.keys()
     kept = {key: value for key, value in _form(item).items() if key not in added}
     return codec.digest(codec.encode(_canonical(kept, "", lost_paths(kind))))
 
@@ -105,7 +105,7 @@ def _differing(sent: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:
         if sent.get("id") != stored.get("id"):
             yield "id"
         return
-    lost = lost_paths(kind) | {"status"}  # reported: agentic-api gives a function_call none
+    lost = lost_paths(kind)
     pending: list[_Pair] = [("", _without_id(_form(sent)), _form(stored), False)]
     while pending:
         path, ours, theirs, exact = pending.pop()

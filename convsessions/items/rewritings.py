@@ -9,21 +9,26 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-ADDED = frozenset({"id", "status"})
-"""Top-level fields that the API adds to every item (recorded). A sent id is replaced where the API does not know it."""
+ADDED = {
+    "id": "recorded; reported: an id that was sent is replaced where the API does not know it",
+    "status": "recorded",
+}
+"""Top-level fields that the API adds to every item."""
 
-EMPTY_UNLESS_USED = frozenset({"annotations", "logprobs"})
-"""Fields that the API adds to output text as empty lists (recorded): an empty one is the same as none."""
+EMPTY_UNLESS_USED = {"annotations": "recorded", "logprobs": "recorded"}
+"""Fields that the API adds to output text as empty lists: an empty one is the same as none."""
 
-TEXT_PARTS = frozenset({"input_text", "output_text", "text"})
-"""Part types that servers exchange for one another.
-
-Recorded: string content comes back as input_text. Reported: agentic-api and smg turn an assistant's text into
-input_text and back, and the client's types for reading know ``text`` as a third spelling.
-"""
+TEXT_PARTS = {
+    "input_text": "recorded: string content comes back as such a part",
+    "output_text": "recorded: of the assistant; reported: agentic-api and smg make input_text of it and back",
+    "text": "documented: a third spelling in the client's types for reading",
+}
+"""Part types that stand for one another."""
 
 TEXT_OR_PARTS = {"message": "content", "function_call_output": "output", "custom_tool_call_output": "output"}
 """By type, the field in which a string stands for one text part (content: recorded; output: documented as either)."""
+
+ANY_TYPE = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,7 @@ class Lost:
 
 
 LOST = (
+    Lost(ANY_TYPE, "status", "reported: agentic-api gives a function_call none"),
     Lost("file_search_call", "results", "reported; documented: include[]=file_search_call.results"),
     Lost("code_interpreter_call", "outputs", "reported; documented: include[]=code_interpreter_call.outputs"),
     Lost("shell_call", "environment", "reported"),
@@ -66,7 +72,7 @@ _LOST_PATHS = _by_kind()
 
 def lost_paths(kind: str) -> frozenset[str]:
     """The paths in `LOST` for items of type `kind`."""
-    return _LOST_PATHS.get(kind, frozenset())
+    return _LOST_PATHS.get(kind, frozenset()) | _LOST_PATHS[ANY_TYPE]
 
 
 IDENTITY: dict[str, tuple[str, ...]] = {

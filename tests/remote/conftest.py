@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import openai
 import pytest
 
 from convsessions.remote import clock, gateway
-from convsessions.remote.calls import AppendItems, DeleteConversation, DeleteItem, ListItems, RemoteCall
+from convsessions.remote.calls import INCLUDE, AppendItems, DeleteConversation, DeleteItem, ListItems, RemoteCall
 from convsessions.remote.outcomes import Outcome
 
 from .wire import Script, Server
@@ -30,8 +30,8 @@ def append(*, payload: str = PAYLOAD, count: int = 2, seconds: float = 5.0) -> A
     return AppendItems(conversation_id="conv_1", payload=payload, count=count, not_after=within(seconds))
 
 
-def list_items(*, after: str = "", seconds: float = 5.0) -> ListItems:
-    return ListItems(conversation_id="conv_1", after=after, not_after=within(seconds))
+def list_items(*, after: str = "", seconds: float = 5.0, include: Sequence[str] = INCLUDE) -> ListItems:
+    return ListItems(conversation_id="conv_1", after=after, not_after=within(seconds), include=include)
 
 
 def delete_item(*, seconds: float = 5.0) -> DeleteItem:
