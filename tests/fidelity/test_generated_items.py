@@ -41,6 +41,10 @@ def check(sandbox, items: list[Item]) -> None:
     assert json.dumps(items) == before, "the caller's items are the caller's"
     sent = [as_sent(item, keeps_id=item.get("type") in KEEPS_ID) for item in items]
     assert ",".join(payload[1:-1] for payload in journeyed.journaled) == ",".join(sent)
+    given = [json.dumps(item, separators=(",", ":")) for item in items]
+    assert journeyed.given == [
+        None if text == original else original for text, original in zip(sent, given, strict=True)
+    ]
     assert len(sent) == len(journeyed.stored) == len(journeyed.read)
     for text, stored, read in zip(sent, journeyed.stored, journeyed.read, strict=True):
         expected = as_stored(json.loads(text), stored)

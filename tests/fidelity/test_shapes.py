@@ -32,6 +32,11 @@ def bare(item: dict[str, Any]) -> str:
     return exactly({key: value for key, value in item.items() if key != "id"})
 
 
+def compact(item: Any) -> str:
+    plain = item if isinstance(item, dict) else item.model_dump(exclude_unset=True, by_alias=True)
+    return json.dumps(plain, separators=(",", ":"))
+
+
 pytestmark = pytest.mark.django_db
 
 
@@ -45,7 +50,8 @@ def test_it_arrives(sandbox, quick, row):
     journeyed = journey(sandbox, [row.given])
 
     assert journeyed.state == WriteState.SAVED
-    assert journeyed.journaled == [json.dumps([sent], separators=(",", ":"))]
+    assert journeyed.journaled == [f"[{compact(sent)}]"]
+    assert journeyed.given == [None if row.sent is SAME else compact(row.given)]
     assert [bare(item) for item in journeyed.stored] == [bare(stored)]
     assert [bare(item) for item in journeyed.read] == [bare(back)]
     assert differences(sent, journeyed.read[0]) == []

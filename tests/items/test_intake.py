@@ -57,7 +57,10 @@ def test_an_item_is_sent_sanitised_with_its_type_and_call_id() -> None:
 
     assert prepare([call]).items == [
         PreparedItem(
-            text='{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}', type="function_call", call_id="c"
+            text='{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}',
+            type="function_call",
+            call_id="c",
+            original=codec.encode(call),
         )
     ]
 
@@ -70,7 +73,12 @@ def test_a_mapping_with_role_and_content_is_a_message() -> None:
 
 def test_a_bare_id_is_a_reference_and_keeps_it() -> None:
     assert prepare([{"id": "msg_1", "type": None, "status": None}]).items == [
-        PreparedItem(text='{"id":"msg_1"}', type="item_reference", call_id="")
+        PreparedItem(
+            text='{"id":"msg_1"}',
+            type="item_reference",
+            call_id="",
+            original='{"id":"msg_1","type":null,"status":null}',
+        )
     ]
 
 
