@@ -42,6 +42,8 @@ class Settings:
     VERIFY_WRITES: bool = False
     """Whether every append ends with a read that looks for copies which no reply told of (a proxy that sends twice)."""
     SWEEP_MINUTES: int = 1
+    RETENTION_DAYS: float | None = None
+    """Days after which `purge_payloads` removes the content of a settled write. None: it is kept."""
     WAIT_MAX: float = 30.0
     """Seconds that a caller may wait for a write in one call."""
     ERASE_ITEMS_ON_CLEAR: bool = False
@@ -120,6 +122,7 @@ RULES: dict[str, Rule] = {
     "RETRY_BACKOFF": (_is_backoff, "two numbers of seconds: the first wait and its cap, 0 < first <= cap"),
     "VERIFY_WRITES": (lambda value: isinstance(value, bool), "True or False"),
     "SWEEP_MINUTES": (_is_int(1, 1440), "a whole number of minutes from 1 to 1440"),
+    "RETENTION_DAYS": (lambda value: value is None or _is_seconds(0, 36_500)(value), "None, or days from 0 to 36500"),
     "WAIT_MAX": (_is_seconds(0, 600), "seconds, from 0 to 600"),
     "ERASE_ITEMS_ON_CLEAR": (lambda value: isinstance(value, bool), "True or False"),
     "CLIENT_FACTORY": (_is_path, "a dotted path"),

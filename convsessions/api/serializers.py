@@ -74,6 +74,7 @@ class WriteSummarySerializer(serializers.ModelSerializer[WriteIntent]):
             "id", "session", "sequence", "kind", "state", "author", "idempotency_key", "items_total", "items_saved",
             "items_omitted", "on_refusal", "erase", "needs_attention", "hold_code", "next_attempt_at", "failures",
             "error_code", "error_param", "cancel_cause", "resolution", "created_at", "started_at", "settled_at",
+            "payload_purged_at",
         )  # fmt: skip
         read_only_fields = fields
 

@@ -13,15 +13,17 @@ from convsessions.states import Operation, OutcomeKind, Resolution, WriteState
 from . import drivers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Drift:
     """Differences between journal and remote; all empty: none. Ids of items.
 
     `missing`: saved, but not in the remote history; `altered`: there, with other content; `reordered`: there, but not
-    in the journal's order; `foreign`: in the remote, and no saved write accounts for it.
+    in the journal's order; `foreign`: in the remote, and no saved write accounts for it. `purged`: of how many items
+    the journal does not have the content any more; of those only id and place are compared.
     """
 
     checked: int
+    purged: int = 0
     missing: list[str] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
     reordered: list[str] = field(default_factory=list)
@@ -46,14 +48,17 @@ def verify(session: ConversationSession) -> Drift:
     deleted = _deleted_ids(session)
     highest = -1
     for chunk in _saved_chunks(session):
-        for sent, remote_id in zip(chunk.items, chunk.remote_ids, strict=False):
+        sent_items = chunk.items if chunk.payload else [None] * len(chunk.remote_ids)
+        for sent, remote_id in zip(sent_items, chunk.remote_ids, strict=False):
             if remote_id in deleted:
                 continue
             expected.add(remote_id)
             if remote_id not in stored:
                 drift.missing.append(remote_id)
                 continue
-            if not contained(sent, stored[remote_id]):
+            if sent is None:
+                drift.purged += 1
+            elif not contained(sent, stored[remote_id]):
                 drift.altered.append(remote_id)
             if position[remote_id] < highest:
                 drift.reordered.append(remote_id)

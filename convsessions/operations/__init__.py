@@ -11,6 +11,7 @@ from convsessions.delivery.inquiry import inspect_write
 from convsessions.journal.taking_over import Place
 
 from .delivering import adeliver_ready, answer_doorbell, close_loop, deliver_ready
+from .purging import Purged, purge_payloads
 from .reading import (
     MAX_LATEST,
     aget_items,
@@ -56,6 +57,7 @@ __all__ = [
     "MAX_LATEST",
     "UNCHANGED",
     "Place",
+    "Purged",
     "Recorded",
     "aappend_items",
     "acancel_write",
@@ -87,6 +89,7 @@ __all__ = [
     "inspect_write",
     "open_session",
     "pop_item",
+    "purge_payloads",
     "reconcile_write",
     "record_append",
     "record_clear",

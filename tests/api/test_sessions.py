@@ -71,7 +71,7 @@ def test_a_session_without_a_conversation_is_intact(owner, session):
 
     assert (response.status_code, response.json()) == (
         200,
-        {"intact": True, "checked": 0, "missing": [], "altered": [], "reordered": [], "foreign": []},
+        {"intact": True, "checked": 0, "purged": 0, "missing": [], "altered": [], "reordered": [], "foreign": []},
     )
 
 
@@ -81,5 +81,6 @@ def test_verifying_names_what_differs(owner, saved, sandbox):
     body = owner.post(f"/api/sessions/{saved.pk}/verify/").json()
 
     assert body == {
-        "intact": True, "checked": 4, "missing": [], "altered": [], "reordered": [], "foreign": [foreign["id"]],
+        "intact": True, "checked": 4, "purged": 0, "missing": [], "altered": [], "reordered": [],
+        "foreign": [foreign["id"]],
     }  # fmt: skip

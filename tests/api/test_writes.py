@@ -46,6 +46,7 @@ def test_an_append_is_accepted_with_a_place_to_look(owner, session):
         "created_at": response.json()["created_at"],
         "started_at": None,
         "settled_at": None,
+        "payload_purged_at": None,
         "target_id": "",
         "metadata": None,
         "popped": None,

@@ -249,6 +249,7 @@ class ItemList(serializers.Serializer[Any]):
 class Drift(serializers.Serializer[Any]):
     intact = serializers.BooleanField()
     checked = serializers.IntegerField()
+    purged = serializers.IntegerField(help_text="items of which the journal has no content any more to compare")
     missing, altered, reordered, foreign = Ids(), Ids(), Ids(), Ids()
 
 
