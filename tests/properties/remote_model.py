@@ -50,10 +50,15 @@ class Fault(enum.Enum):
     BAD_KEY = enum.auto()
     REFUSED = enum.auto()
     """A definite no, 400, to an append. A deletion that the API says no to, it says no to at its first try."""
+    REFUSED_UNNAMED = enum.auto()
+    """The same, and it names no item."""
     TWICE = enum.auto()
     """Applied by a proxy that sent it twice; the reply is lost."""
 
 
+BAD = "BAD"
+"""An item with this in its text is refused whatever else happens: by name, or not, as the length of the history says."""
+REFUSALS = {Fault.REFUSED, Fault.REFUSED_UNNAMED}
 APPLIES = {Fault.NONE, Fault.REPLY_LOST, Fault.REPLY_LATE, Fault.ERROR_AFTER, Fault.TWICE}
 
 
@@ -68,13 +73,15 @@ class RemoteModel:
     metadata: dict[str, dict[str, str]] = field(default_factory=dict)
     late: list[tuple[float, RemoteCall]] = field(default_factory=list)
     ids: int = 0
+    refused: set[str] = field(default_factory=set)
+    """Texts of items that it said no to: by name, or alone in their request."""
 
     def perform(self, call: RemoteCall, fault: Fault = Fault.NONE) -> Outcome:
         self.land()
         if self.now() >= call.not_after:
             return outcomes.never_sent(STALE)
         self.spend(0.01)
-        if fault is Fault.REFUSED and not isinstance(call, AppendItems):
+        if fault in REFUSALS and not isinstance(call, AppendItems):
             fault = Fault.NONE
         if not call.changes_remote:
             return self._read(call, fault)
@@ -108,8 +115,8 @@ class RemoteModel:
                 return outcomes.of_response(call, 429, {"retry-after": "0.3"}, None)
             case Fault.BAD_KEY:
                 return outcomes.of_response(call, 401, {}, {"error": {"code": "invalid_api_key"}})
-            case Fault.REFUSED:
-                return outcomes.of_response(call, 400, {}, {"error": {"code": "invalid_value", "param": "items[0]"}})
+            case Fault.REFUSED | Fault.REFUSED_UNNAMED:
+                return outcomes.of_response(call, 400, {}, self._no(call, 0, named=fault is Fault.REFUSED))
             case Fault.REFUSED_CONNECTION:
                 return outcomes.never_sent("ConnectError")
             case Fault.REPLY_LATE:
@@ -128,6 +135,9 @@ class RemoteModel:
         if items is None:
             return 404, {"error": {"code": None, "param": None}}
         if isinstance(call, AppendItems):
+            bad = [index for index, item in enumerate(json.loads(call.payload)) if BAD in item["content"]]
+            if bad:
+                return 400, self._no(call, bad[0], named=len(items) % 2 == 0)
             new = [{**item, "id": self._new_id("msg")} for item in json.loads(call.payload)]
             items += new
             return 200, {"data": new, "has_more": False}
@@ -143,6 +153,13 @@ class RemoteModel:
             return 404, {"error": {"code": None, "param": None}}
         items[:] = kept
         return 200, {"id": call.conversation_id}
+
+    def _no(self, call: RemoteCall, position: int, *, named: bool) -> Any:
+        """The body of a refusal of the item at `position`."""
+        assert isinstance(call, AppendItems)
+        if named or call.count == 1:
+            self.refused.add(json.loads(call.payload)[position]["content"])
+        return {"error": {"code": "invalid_value", "param": f"items[{position}]" if named else None}}
 
     def _list(self, call: ListItems) -> tuple[int, dict[str, str], Any]:
         items = self.conversations.get(call.conversation_id)

@@ -11,7 +11,7 @@ import copy
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +35,10 @@ from convsessions.exceptions import IllegalMove
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, Reconciliation, RequestAttempt, WriteChunk, WriteIntent
 from convsessions.remote.calls import Pause
-from convsessions.states import ACTIVE_STATES, CancelCause, Resolution, Verdict, WriteKind, WriteState
+from convsessions.states import ACTIVE_STATES, CancelCause, RefusalPolicy, Resolution, Verdict, WriteKind, WriteState
 
 from .profiles import STATEFUL
-from .remote_model import Fault, RemoteModel
+from .remote_model import BAD, Fault, RemoteModel
 from .simulated_time import SimulatedTime
 
 SETTINGS = {
@@ -113,8 +113,10 @@ FEW_FAULTS = st.lists(st.just(Fault.NONE) | FAULTS, min_size=1, max_size=12)
 ONE_OF = st.integers(0, 9)
 """Which one of those that there are, modulo their number."""
 SESSION = st.integers(0, SESSIONS - 1)
-KINDS = st.sampled_from(["append"] * 7 + ["pop"] * 2 + ["clear", "metadata"])
+KINDS = st.sampled_from(["append"] * 7 + ["pop"] * 2 + ["clear", "erase", "metadata"])
 ITEMS = st.integers(1, 12) | st.integers(1, 45)
+BAD_ITEMS = st.just(frozenset[int]()) | st.frozensets(st.integers(0, 12), max_size=3)
+POLICIES = st.sampled_from(RefusalPolicy)
 
 
 class Protocol(RuleBasedStateMachine):
@@ -152,19 +154,23 @@ class Protocol(RuleBasedStateMachine):
 
     # -- authors -----------------------------------------------------------------------------------------------------
 
-    @rule(which=SESSION, kind=KINDS, items=ITEMS)
-    def record_write(self, which: int, kind: str, items: int) -> None:
+    @rule(which=SESSION, kind=KINDS, items=ITEMS, bad=BAD_ITEMS, policy=POLICIES)
+    def record_write(
+        self, which: int, kind: str, items: int, bad: Collection[int] = (), policy: str = RefusalPolicy.STOP
+    ) -> None:
+        """`bad`: positions of items that the API does not take."""
         session_id, texts = self.sessions[which], []
         if kind == "append":
             self.count += 1
-            texts = [f"{self.count}.{index}" for index in range(items)]
+            texts = [f"{self.count}.{index}{BAD if index in bad else ''}" for index in range(items)]
             messages = [{"type": "message", "role": "user", "content": text} for text in texts]
-            write = operations.append_items(session_id, messages)
+            write = operations.append_items(session_id, messages, on_refusal=policy)
         elif kind == "metadata":
             self.count += 1
             write = operations.update_session(session_id, metadata={"count": str(self.count)}).write
         else:
-            write = operations.pop_item(session_id) if kind == "pop" else operations.clear_session(session_id)
+            act = operations.pop_item if kind == "pop" else operations.clear_session
+            write = act(session_id, **({"erase": True} if kind == "erase" else {}))
         self.records[write.pk] = texts
 
     @precondition(lambda self: self.seen.open)
@@ -187,7 +193,7 @@ class Protocol(RuleBasedStateMachine):
                 operations.retry_write(write.pk)
             return
         told = sum(len(texts) for of, _, texts in self.earlier if of == write.pk)
-        self.earlier.append((write.pk, write.sequence, self.records[write.pk][told : write.items_saved]))
+        self.earlier.append((write.pk, write.sequence, self.taken(write)[told : write.items_saved]))
         operations.retry_write(write.pk)
 
     # -- workers -----------------------------------------------------------------------------------------------------
@@ -354,13 +360,17 @@ class Protocol(RuleBasedStateMachine):
     def chunks_agree_with_their_write(self, writes: list[WriteIntent]) -> None:
         chunks: dict[uuid.UUID, list[tuple[str, int]]] = {write.pk: [] for write in writes}
         rows = WriteChunk.objects.filter(write__in=chunks).order_by("first_item")
+        skipping = {write.pk for write in writes if write.on_refusal == RefusalPolicy.SKIP}
         for write_id, state, items in rows.values_list("write_id", "state", "item_count"):
-            chunks[write_id].append((state, items))
+            if state != WriteState.REFUSED or write_id not in skipping:
+                chunks[write_id].append((state, items))
         for write in writes:
             saved = [items for state, items in chunks[write.pk] if state == WriteState.SAVED]
             states = [state for state, _ in chunks[write.pk]]
             assert states[: len(saved)] == [WriteState.SAVED] * len(saved)
             rolled_back = write.state == WriteState.CANCELLED and write.resolution == Resolution.ROLLBACK
+            if write.kind == WriteKind.CLEAR:  # one that erases counts what it deletes
+                continue
             assert write.items_saved == (0 if rolled_back else sum(saved))
             first, others = states[len(saved) : len(saved) + 1], set(states[len(saved) + 1 :])
             assert set(first) <= FIRST_UNSAVED[WriteState(write.state)]
@@ -459,8 +469,15 @@ class Protocol(RuleBasedStateMachine):
             told = sum(len(texts) for _, texts in before)
             rolled_back = write.resolution == Resolution.ROLLBACK
             parts += [(sequence, write, [] if rolled_back else texts) for sequence, texts in before]
-            parts.append((write.sequence, write, self.records[write.pk][told : write.items_saved]))
+            parts.append((write.sequence, write, self.taken(write)[told : write.items_saved]))
         return sorted(parts, key=lambda part: part[0])
+
+    def taken(self, write: WriteIntent) -> list[str]:
+        """The texts of `write` without those that were skipped, each of which the API had said no to."""
+        texts = self.records[write.pk]
+        skipped = {texts[one["item"]] for one in write.skipped}
+        assert skipped <= self.remote.refused
+        return [text for text in texts if text not in skipped]
 
     def check_pop(self, write: WriteIntent, texts: list[str], index: int) -> None:
         popped = write.popped and write.popped["content"]
