@@ -9,6 +9,7 @@ from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections
 from django.utils.module_loading import import_string
 
+from .ciphers import seal, unseal
 from .conf import Settings, conf, problems
 from .enqueue import READY_DISPATCHER, queue_settings
 from .journal.locking import alias
@@ -25,7 +26,7 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     ]
     if found:
         return found
-    for name in ("CLIENT_FACTORY", "ASYNC_CLIENT_FACTORY", "DISPATCHER", *OF_THE_API):
+    for name in ("CLIENT_FACTORY", "ASYNC_CLIENT_FACTORY", "DISPATCHER", "CIPHER", *OF_THE_API):
         for path in _paths(name):
             try:
                 import_string(path)
@@ -39,6 +40,20 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def _paths(name: str) -> list[str]:
     value = getattr(conf, name)
     return [value] if isinstance(value, str) else list(value or ())
+
+
+@register("convsessions")
+def check_cipher(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """E003: the CIPHER can be made, and reads what it writes."""
+    if any(problems()) or conf.CIPHER is None:
+        return []
+    try:
+        if unseal(seal("[]")) == "[]":
+            return []
+    except Exception:  # noqa: BLE001, S110 - whatever a host's cipher raises may quote a key
+        pass
+    hint = "Give keys in CIPHER_KEYS, and install the extra `encryption`, if it is convsessions.ciphers.fernet."
+    return [Error("Content cannot be encrypted with CONVSESSIONS['CIPHER'].", hint=hint, id="convsessions.E003")]
 
 
 @register(Tags.database)

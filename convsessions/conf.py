@@ -49,6 +49,10 @@ class Settings:
     ERASE_ITEMS_ON_CLEAR: bool = False
     """Whether a clear or a deletion that does not say deletes every item first: the API keeps those of a deleted
     conversation."""
+    CIPHER: str | None = None
+    """Dotted path of ``f() -> convsessions.ciphers.Cipher``, which encrypts content in the journal. None: plain."""
+    CIPHER_KEYS: tuple[str, ...] = ()
+    """Keys of ``convsessions.ciphers.fernet``: the first one encrypts, all of them decrypt."""
     CLIENT_FACTORY: str = "convsessions.remote.clients.default_client"
     """Dotted path of ``f(session) -> openai.OpenAI``."""
     ASYNC_CLIENT_FACTORY: str = "convsessions.remote.clients.default_async_client"
@@ -109,6 +113,10 @@ def _is_paths(value: Any) -> bool:
     return isinstance(value, tuple | list) and all(map(_is_path, value))
 
 
+def _is_keys(value: Any) -> bool:
+    return isinstance(value, tuple | list) and all(isinstance(key, str) and len(key) == 44 for key in value)
+
+
 RULES: dict[str, Rule] = {
     "CHUNK_ITEMS": (_is_int(1, API_ITEMS_PER_REQUEST), "a whole number from 1 to 20"),
     "CHUNK_BYTES": (_is_int(1024, 12 * 1024 * 1024), "a whole number of bytes from 1024 to 12 MiB"),
@@ -125,6 +133,8 @@ RULES: dict[str, Rule] = {
     "RETENTION_DAYS": (lambda value: value is None or _is_seconds(0, 36_500)(value), "None, or days from 0 to 36500"),
     "WAIT_MAX": (_is_seconds(0, 600), "seconds, from 0 to 600"),
     "ERASE_ITEMS_ON_CLEAR": (lambda value: isinstance(value, bool), "True or False"),
+    "CIPHER": (lambda value: value is None or _is_path(value), "None or a dotted path"),
+    "CIPHER_KEYS": (_is_keys, "a list of keys, each 32 bytes in URL-safe base64"),
     "CLIENT_FACTORY": (_is_path, "a dotted path"),
     "ASYNC_CLIENT_FACTORY": (_is_path, "a dotted path"),
     "ASYNC_THREADS": (_is_int(1, 256), "a whole number from 1 to 256"),

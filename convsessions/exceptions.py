@@ -18,6 +18,7 @@
     |-- WriteNotSettled
     |-- WriteRefused
     |-- LeaseLost
+    |-- ContentUnreadable
     `-- RemoteReadFailed
 
 Messages name fields, ids and states; they never quote an item's content or a key.
@@ -119,6 +120,10 @@ class WriteRefused(ConvsessionsError):
 
 class LeaseLost(ConvsessionsError):
     """Another worker took over this session; whatever this one learned must not be recorded."""
+
+
+class ContentUnreadable(ConvsessionsError):
+    """Content in the journal is encrypted, and the present CIPHER cannot read it."""
 
 
 class RemoteReadFailed(ConvsessionsError):

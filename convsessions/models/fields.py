@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
+from convsessions import ciphers
 from convsessions.items import codec
 
 if TYPE_CHECKING:
@@ -35,15 +36,27 @@ class ExactJSONField(TextField):
 
 
 class ContentField(TextField):
-    """Text that is somebody's conversation."""
+    """Text that is somebody's conversation: encrypted at rest where the host has a CIPHER."""
 
     if TYPE_CHECKING:
         _pyi_private_set_type: Any
         _pyi_private_get_type: Any
 
+    def from_db_value(self, value: str | None, expression: Any, connection: Any) -> str | None:
+        return None if value is None else ciphers.unseal(value)
+
+    def get_prep_value(self, value: Any) -> Any:
+        return None if value is None else ciphers.seal(value)
+
 
 class ContentJSONField(ExactJSONField):
-    """JSON that is somebody's conversation."""
+    """JSON that is somebody's conversation, as `ContentField`."""
+
+    def from_db_value(self, value: str | None, expression: Any, connection: Any) -> Any:
+        return None if value is None else codec.decode(ciphers.unseal(value))
+
+    def get_prep_value(self, value: Any) -> Any:
+        return None if value is None else ciphers.seal(codec.encode(value))
 
 
 def choice_length(choices: type[models.TextChoices]) -> int:

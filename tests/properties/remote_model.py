@@ -57,7 +57,7 @@ class Fault(enum.Enum):
 
 
 BAD = "BAD"
-"""An item with this in its text is refused whatever else happens: by name, or not, as the length of the history says."""
+"""An item with this in its text is always refused: by name, or not, as the length of the history has it."""
 REFUSALS = {Fault.REFUSED, Fault.REFUSED_UNNAMED}
 APPLIES = {Fault.NONE, Fault.REPLY_LOST, Fault.REPLY_LATE, Fault.ERROR_AFTER, Fault.TWICE}
 
