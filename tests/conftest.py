@@ -6,6 +6,7 @@ Delivery is only ever started by a test itself (`operations.deliver`, or a real 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from django.conf import settings
 
 from convsessions import operations
 from convsessions.sandbox.testing import SandboxProcess
+
+from .agentic import agentic_api
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -49,6 +52,18 @@ def sandbox(sandbox_process, monkeypatch) -> Iterator[SandboxProcess]:
     monkeypatch.setenv("OPENAI_BASE_URL", sandbox_process.base_url)
     sandbox_process.reset()
     return sandbox_process
+
+
+@pytest.fixture(scope="session")
+def agentic_url(tmp_path_factory) -> Iterator[str]:
+    """A Conversations API by others. A laptop may lack it; CI may not."""
+    try:
+        with agentic_api(tmp_path_factory.mktemp("agentic")) as url:
+            yield url
+    except FileNotFoundError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

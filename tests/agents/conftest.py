@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -13,8 +12,6 @@ from agents import set_tracing_disabled
 from openai import AsyncOpenAI
 
 from convsessions.delivery import threads
-
-from .agentic import agentic_api
 
 T = TypeVar("T")
 
@@ -43,15 +40,3 @@ async def client_of(server: Any) -> AsyncIterator[AsyncOpenAI]:
     url = server if isinstance(server, str) else server.base_url
     async with AsyncOpenAI(api_key="sk-test", base_url=url) as client:
         yield client
-
-
-@pytest.fixture(scope="session")
-def agentic_url(tmp_path_factory) -> Iterator[str]:
-    """A Conversations API by others. A laptop may lack it; CI may not."""
-    try:
-        with agentic_api(tmp_path_factory.mktemp("agentic")) as url:
-            yield url
-    except FileNotFoundError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))

@@ -121,7 +121,7 @@ def _sockets() -> int:
 @contextmanager
 def _remote(options: argparse.Namespace, folder: Path) -> Any:
     from convsessions.sandbox.testing import SandboxProcess
-    from tests.agents.agentic import agentic_api
+    from tests.agentic import agentic_api
 
     if options.remote == "agentic":
         with agentic_api(folder) as url:
