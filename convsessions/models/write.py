@@ -164,6 +164,8 @@ class WriteIntent(models.Model):
             # What retention has to look at, and what settled lately.
             models.Index(fields=["payload_purged_at", "settled_at"], name="convsessions_retention"),
             models.Index(fields=["settled_at"], name="convsessions_settled"),
+            # Rare states among many settled writes, newest first: what operators filter by.
+            models.Index(fields=["state", "-created_at"], name="convsessions_state_created"),
         )
         constraints = (
             models.UniqueConstraint(fields=["session", "sequence"], name="convsessions_sequence_once"),
