@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db import router, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from convsessions import operations
 from convsessions.exceptions import ConvsessionsError
 from convsessions.models import WriteIntent
 
-from .display import short
+from . import batches
 from .verbs import ReasonForm, not_ambiguous
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 MOST_SELECTED = 200
 """Writes that one batch takes."""
-MOST_MESSAGES = 20
 
 
 @admin.action(permissions=["reconcile"], description=_("Check selected writes again"))
@@ -37,8 +36,8 @@ def reconcile_selected(model_admin: WriteAdmin, request: HttpRequest, queryset: 
     writes = list(queryset.order_by("session_id", "sequence")[: MOST_SELECTED + 1])
     form = ReasonForm(request.POST if "confirmed" in request.POST else None)
     if len(writes) <= MOST_SELECTED and form.is_valid():
-        _reconcile(model_admin, request, writes, form.cleaned_data["reason"])
-        return HttpResponseRedirect(f"{model_admin.address('changelist')}?{request.POST.get('back', '')}")
+        token = _reconcile(model_admin, request, writes, form.cleaned_data["reason"])
+        return HttpResponseRedirect(model_admin.address("batch", token))
     return model_admin.page(
         request,
         "writeintent/reconcile_selected.html",
@@ -54,19 +53,13 @@ def reconcile_selected(model_admin: WriteAdmin, request: HttpRequest, queryset: 
     )
 
 
-def _reconcile(model_admin: WriteAdmin, request: HttpRequest, writes: list[Any], reason: str) -> None:
-    """Reconcile each, whatever became of the others, and say what became of each."""
-    refused = [(write, _reconcile_one(model_admin, request, write, reason)) for write in writes]
-    skipped = [(write, why) for write, why in refused if why]
-    if number := len(writes) - len(skipped):
-        text = ngettext(
-            "%(number)d write will be checked by a worker.", "%(number)d writes will be checked by a worker.", number
-        )
-        messages.success(request, text % {"number": number})
-    for write, why in skipped[:MOST_MESSAGES]:
-        messages.warning(request, gettext("Skipped %(write)s: %(why)s") % {"write": short(write.pk), "why": why})
-    if len(skipped) > MOST_MESSAGES:
-        messages.warning(request, gettext("Skipped %(number)d more.") % {"number": len(skipped) - MOST_MESSAGES})
+def _reconcile(model_admin: WriteAdmin, request: HttpRequest, writes: list[Any], reason: str) -> str:
+    """Reconcile each, whatever became of the others; returns the token of the batch."""
+    after = batches.newest_look()
+    refused = [(write.pk, _reconcile_one(model_admin, request, write, reason)) for write in writes]
+    return batches.remember(
+        request, [pk for pk, why in refused if not why], [(pk, why) for pk, why in refused if why], after=after
+    )
 
 
 def _reconcile_one(model_admin: WriteAdmin, request: HttpRequest, write: WriteIntent, reason: str) -> str:

@@ -15,6 +15,7 @@ from convsessions.items.comparison import differences
 
 from .alignment import Mark, Row
 from .content import label_of, shown_item, text_of
+from .owners import Owner
 
 MOST_TEXT = 160
 """Characters of an item that equals its counterpart."""
@@ -34,15 +35,6 @@ WORDS = {
     Mark.FOREIGN: ("*", gettext_lazy("foreign")),
     Mark.GAP: ("…", ""),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The write that a remote item is bound to; `mine`: it is the write in question."""
-
-    write_id: Any
-    sequence: int
-    mine: bool
 
 
 @dataclass(frozen=True, slots=True)

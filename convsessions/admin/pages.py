@@ -113,6 +113,12 @@ class JournalAdmin(ModelAdmin):
             f"<path:object_id>/{name}/", guarded, arguments, name=f"{self.opts.app_label}_{self.opts.model_name}_{name}"
         )
 
+    def list_route(self, address: str, view: Callable[..., HttpResponse], name: str) -> URLPattern:
+        """The URL of a page that is not about one row."""
+        return path(
+            address, self.admin_site.admin_view(view), name=f"{self.opts.app_label}_{self.opts.model_name}_{name}"
+        )
+
 
 def outside_transactions(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Exempt a view that reads from the network from ATOMIC_REQUESTS, for every database of the site."""

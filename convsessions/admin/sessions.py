@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls.resolvers import URLPattern
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -16,9 +17,10 @@ from django.utils.translation import gettext_lazy as _
 from convsessions.models import ConversationSession, WriteIntent
 from convsessions.states import WriteState
 
+from . import drift
 from .display import age, badge, progress, short, short_id, state_badge, why
 from .filters import AttentionFilter
-from .pages import JournalAdmin
+from .pages import JournalAdmin, outside_transactions
 from .searching import search_sessions
 
 NEWEST_WRITES = 20
@@ -77,6 +79,17 @@ class SessionAdmin(JournalAdmin):
     def last_activity(self, session: ConversationSession) -> SafeString | str:
         return age(session.updated_at)
 
+    def get_urls(self) -> list[URLPattern]:
+        return [self.route("verify", outside_transactions(self.verify_view)), *super().get_urls()]
+
+    def verify_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        self.require(request, self.has_view_permission(request), self._may_verify(request))
+        return drift.show(self, request, self.find(request, object_id))
+
+    @staticmethod
+    def _may_verify(request: HttpRequest) -> bool:
+        return request.user.has_perm("convsessions.reconcile_writeintent")
+
     def show(self, request: HttpRequest, row: Any) -> HttpResponse:
         row.queue = count_queues([row]).get(row.pk, {})
         return self.page(
@@ -88,6 +101,7 @@ class SessionAdmin(JournalAdmin):
             badge=queue_badge(row.queue),
             open_count=self.open_writes(row),
             writes=self._newest_writes(request, row),
+            verify_address=self.address("verify", row.pk) if self._may_verify(request) else "",
         )
 
     def _newest_writes(self, request: HttpRequest, session: ConversationSession) -> list[dict[str, Any]] | None:

@@ -14,7 +14,7 @@ from convsessions.models import Reconciliation, WriteChunk, WriteIntent
 from convsessions.states import Resolution, WriteState
 
 from .alignment import Row, align, unread
-from .lines import Owner
+from .owners import Owner, owners_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +133,7 @@ class Situation:
     @cached_property
     def owners(self) -> dict[str, Owner]:
         """What the remote ids of the session's saved chunks are bound to."""
-        saved = WriteChunk.objects.filter(
-            write__session=self.write.session_id,
-            write__generation=self.write.session.generation,
-            state=WriteState.SAVED,
-        ).order_by()
-        rows = saved.values_list("write_id", "write__sequence", "remote_ids")
-        return {
-            one: Owner(write_id, sequence, mine=write_id == self.write.pk)
-            for write_id, sequence, ids in rows
-            for one in ids
-        }
+        return owners_of(self.write.session, self.write.pk)
 
     @property
     def anchor(self) -> str:

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from convsessions.models import ConversationSession, WriteIntent
 from convsessions.states import WriteState
 
-from . import actions, content, display, timeline, verbs
+from . import actions, batches, content, display, support, timeline, verbs
 from .calendar import calendar_of
 from .chunks import chunk_rows
 from .filters import AgeFilter, AttentionFilter, HoldFilter, StateFilter, VerdictFilter
@@ -137,6 +137,7 @@ class WriteAdmin(JournalAdmin):
             chunks=chunk_rows(row),
             events=timeline.events_of(row),
             skipped=row.skipped,
+            support=support.details_of(row),
             verbs=[
                 (verb, self.address(verb.name, row.pk))
                 for verb in verbs.VERBS
@@ -165,6 +166,7 @@ class WriteAdmin(JournalAdmin):
         return [
             self.route("resolve", outside_transactions(self.resolve_view)),
             self.route("content", self.content_view),
+            self.list_route("batch/<str:token>/", self.batch_view, "batch"),
             *(self.route(verb.name, self.verb_view, verb=verb) for verb in verbs.VERBS),
             *super().get_urls(),
         ]
@@ -172,6 +174,10 @@ class WriteAdmin(JournalAdmin):
     def resolve_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         self.require(request, self.has_view_permission(request), self.has_resolve_permission(request))
         return ResolvePage(self, request, self.find(request, object_id)).respond()
+
+    def batch_view(self, request: HttpRequest, token: str) -> HttpResponse:
+        self.require(request, self.has_view_permission(request), self.has_reconcile_permission(request))
+        return batches.show(self, request, token)
 
     def content_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         self.require(request, self.has_view_permission(request), self.has_payload_permission(request))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from convsessions.items.comparison import contained
@@ -33,12 +34,17 @@ class Drift:
         return bool(self.missing or self.altered or self.reordered)
 
 
-def verify(session: ConversationSession) -> Drift:
-    """Read the whole history of `session` and compare. Raises RemoteReadFailed; RuntimeError inside a transaction."""
+def verify(session: ConversationSession, *, seconds: float = math.inf) -> Drift:
+    """Read the whole history of `session` and compare; the whole read within `seconds`.
+
+    Raises RemoteReadFailed; RuntimeError inside a transaction.
+    """
     if session.conversation_id is None:
         return Drift(checked=0)
     conversation_id = session.conversation_id
-    history = drivers.read_all(session, lambda next_deadline: read_history(conversation_id, "", next_deadline))
+    history = drivers.read_all(
+        session, lambda next_deadline: read_history(conversation_id, "", next_deadline), seconds=seconds
+    )
     if history.problem is not None:
         raise drivers.read_failed(history.problem)
     stored = {item["id"]: item for item in history.items}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from typing import Any
 
@@ -85,9 +86,9 @@ def _evidence_for(write_id: uuid.UUID, resolution: Resolution) -> Inspection:
         raise
 
 
-def verify_session(session_id: uuid.UUID) -> Drift:
+def verify_session(session_id: uuid.UUID, *, seconds: float = math.inf) -> Drift:
     """Compare what the journal says is saved with the remote history. Changes nothing.
 
-    Raises SessionNotFound, RemoteReadFailed; RuntimeError inside a transaction.
+    `seconds`: for the whole read. Raises SessionNotFound, RemoteReadFailed; RuntimeError inside a transaction.
     """
-    return verify(session_of(session_id))
+    return verify(session_of(session_id), seconds=seconds)

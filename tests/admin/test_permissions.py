@@ -53,6 +53,11 @@ def test_the_action_is_refused_without_its_permission(operator, duplicated):
     assert WriteIntent.objects.get().state == WriteState.AMBIGUOUS
 
 
+@pytest.mark.parametrize("missing", ["view_writeintent", "reconcile_writeintent"])
+def test_a_batch_is_not_shown_without_a_permission_that_it_needs(operator, duplicated, missing):
+    assert operator(*(set(ALL) - {missing})).get(page("batch", "any")).status_code == 403
+
+
 def test_the_lists_need_the_permission_to_view(operator, duplicated):
     assert operator("view_writeintent").get(page("changelist")).status_code == 200
     assert operator("view_conversationsession").get(page("changelist")).status_code == 403

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from convsessions import operations
-from convsessions.admin import WriteAdmin, actions
+from convsessions.admin import WriteAdmin
 from convsessions.models import Reconciliation, WriteIntent
 from convsessions.states import WriteState
 from tests.histories import append, deliver_until_settled, messages, remote_texts
@@ -18,14 +18,6 @@ SENT = [f"m{index}" for index in range(ITEMS)]
 
 def act(browser, write, verb, reason="mended"):
     return browser.post(page(verb, write.pk), {"reason": reason}, follow=True)
-
-
-def select(browser, *writes, confirmed=True, **more):
-    data = {"action": "reconcile_selected", "_selected_action": [str(write.pk) for write in writes], "index": "0"}
-    if confirmed:
-        del data["index"]
-        data |= {"confirmed": "yes", "reason": "once more"}
-    return browser.post(page("changelist"), data | more, follow=True)
 
 
 # -- one write ---------------------------------------------------------------------------------------------------
@@ -160,64 +152,3 @@ def test_a_write_that_moved_on_between_the_look_and_the_lock_is_left_alone(brows
 
     assert said(answer)[-1].startswith("Nothing was done: write ")
     assert LogEntry.objects.count() == 0
-
-
-# -- a selection -------------------------------------------------------------------------------------------------
-
-
-def test_a_selection_is_shown_with_what_will_be_skipped_before_anything_is_done(browser, duplicated, session):
-    other = append(operations.create_session(), 1)
-
-    shown = select(browser, duplicated, other, confirmed=False).content.decode()
-
-    assert "1 write will be checked" in shown
-    assert "1 write will be skipped" in shown
-    assert "it is pending, and only an ambiguous write is checked again." in shown
-    assert operations.get_write(duplicated.pk).state == WriteState.AMBIGUOUS
-
-
-def test_a_confirmed_selection_is_reconciled_row_by_row(browser, duplicated, session):
-    other = append(operations.create_session(), 1)
-
-    answer = select(browser, duplicated, other, back="attention=yes")
-
-    assert answer.redirect_chain == [(f"{page('changelist')}?attention=yes", 302)]
-    assert said(answer) == [
-        "1 write will be checked by a worker.",
-        f"Skipped {str(other.pk)[:8]}: it is pending, and only an ambiguous write is checked again.",
-    ]
-    assert operations.get_write(duplicated.pk).state == WriteState.SENDING
-    assert operations.get_write(other.pk).state == WriteState.PENDING
-    assert deliver_until_settled(duplicated).state == WriteState.AMBIGUOUS
-
-
-def test_a_selection_confirmed_twice_is_carried_out_once(browser, duplicated):
-    select(browser, duplicated)
-    answer = select(browser, duplicated)
-
-    assert "Skipped" in said(answer)[-1]
-    assert Reconciliation.objects.filter(resolution="recheck").count() == 1
-    assert LogEntry.objects.count() == 1
-
-
-def test_a_selection_needs_a_reason(browser, duplicated):
-    answer = select(browser, duplicated, reason="")
-
-    assert "This field is required." in answer.content.decode()
-    assert operations.get_write(duplicated.pk).state == WriteState.AMBIGUOUS
-
-
-def test_a_selection_has_a_limit(browser, duplicated, monkeypatch):
-    monkeypatch.setattr(actions, "MOST_SELECTED", 0)
-
-    answer = select(browser, duplicated)
-
-    assert "Select at most 0 writes at a time." in answer.content.decode()
-    assert operations.get_write(duplicated.pk).state == WriteState.AMBIGUOUS
-
-
-def test_many_skipped_writes_are_summed_up(browser, session, monkeypatch):
-    monkeypatch.setattr(actions, "MOST_MESSAGES", 1)
-    writes = [append(session, 1) for _number in range(3)]
-
-    assert said(select(browser, *writes))[-1] == "Skipped 2 more."
