@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from django.conf import settings as django_settings
 from django.utils.module_loading import import_string
 
+from .items.kinds import INCLUDABLE
+
 API_ITEMS_PER_REQUEST = 20
 """The Conversations API takes at most 20 items a request (openai-agents documents it; a 21st answers 400)."""
 
@@ -29,6 +31,10 @@ class Settings:
     """Bytes of JSON of one item, as sent; below MariaDB's default packet of 16 MiB."""
     UNKNOWN_ITEM_TYPES: str = "warn"
     """What becomes of an item whose type neither we nor the installed client know: ``warn``, ``pass`` or ``refuse``."""
+    READ_INCLUDE: tuple[str, ...] | None = None
+    """What a reading of the history asks for beyond what the API lists by itself. None: all, as reconciliation does."""
+    READ_TIMEOUT: float = 60.0
+    """Seconds that a reading of several requests may take in all."""
     REQUEST_TIMEOUT: float = 30.0
     """Seconds that one request may take in all, from before its journal entry to its last byte."""
     LEASE_GRACE: float = 15.0
@@ -117,12 +123,18 @@ def _is_keys(value: Any) -> bool:
     return isinstance(value, tuple | list) and all(isinstance(key, str) and len(key) == 44 for key in value)
 
 
+def _is_include(value: Any) -> bool:
+    return value is None or (isinstance(value, tuple | list) and all(name in INCLUDABLE for name in value))
+
+
 RULES: dict[str, Rule] = {
     "CHUNK_ITEMS": (_is_int(1, API_ITEMS_PER_REQUEST), "a whole number from 1 to 20"),
     "CHUNK_BYTES": (_is_int(1024, 12 * 1024 * 1024), "a whole number of bytes from 1024 to 12 MiB"),
     "MAX_ITEMS_PER_WRITE": (_is_int(1, 1_000_000), "a whole number from 1 to 1,000,000"),
     "MAX_ITEM_BYTES": (_is_int(256, 64 * 1024 * 1024), "a whole number of bytes from 256 to 64 MiB"),
     "UNKNOWN_ITEM_TYPES": (lambda value: value in UNKNOWN_TYPES, "warn, pass or refuse"),
+    "READ_INCLUDE": (_is_include, f"None or a list of {', '.join(INCLUDABLE)}"),
+    "READ_TIMEOUT": (_is_seconds(0.05, 3600), "seconds, from 0.05 to 3600"),
     "REQUEST_TIMEOUT": (_is_seconds(0.05, 3600), "seconds, from 0.05 to 3600"),
     "LEASE_GRACE": (_is_seconds(0.05, 3600), "seconds, from 0.05 to 3600"),
     "SETTLE_SECONDS": (_is_seconds(0, 3600), "seconds, from 0 to 3600"),

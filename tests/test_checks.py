@@ -32,6 +32,8 @@ def test_the_site_of_this_repository_has_nothing_to_complain_about(defaults):
         {"RETRY_BACKOFF": (2, 1)},
         {"VERIFY_WRITES": 1},
         {"UNKNOWN_ITEM_TYPES": "ignore"},
+        {"READ_INCLUDE": ["no.such.content"]},
+        {"READ_TIMEOUT": 0},
         {"UNKNOWN_ITEM_TYPES": ["warn"]},
         {"CLIENT_FACTORY": None},
         {"NO_SUCH_SETTING": 1},

@@ -9,8 +9,9 @@ from typing import Any
 
 from convsessions import operations
 from convsessions.conf import API_ITEMS_PER_REQUEST, conf
-from convsessions.delivery.drivers import async_client_of, read_failed
+from convsessions.delivery.drivers import async_client_of
 from convsessions.delivery.evidence import bound_ids
+from convsessions.delivery.pages import read_failed
 from convsessions.delivery.threads import in_thread
 from convsessions.exceptions import WriteNotSettled
 from convsessions.items import codec

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from dataclasses import replace
 from typing import Any
 
 from convsessions import operations
 from convsessions.conf import conf
-from convsessions.delivery.drivers import aread_all, read_failed
+from convsessions.delivery.drivers import aread_all
 from convsessions.delivery.latest import read_latest
+from convsessions.delivery.pages import included, read_failed
 from convsessions.models import ConversationSession
-from convsessions.reconcile.reading import History, Requests, read_history
+from convsessions.reconcile.reading import History, read_history
 from convsessions.remote import clock
-from convsessions.remote.calls import ListItems
 from convsessions.remote.outcomes import Outcome, Then
 from convsessions.states import HoldCode
 
@@ -52,26 +51,15 @@ async def read_items(
 
 
 async def _read(conversation_id: str, limit: int | None, client: Any) -> History:
+    include = included()
     if limit is None:
-        return await aread_all(client, lambda deadline: read_history(conversation_id, "", deadline))
-    return await aread_all(client, lambda deadline: read_latest(conversation_id, limit, deadline))
+        return await aread_all(client, lambda deadline: read_history(conversation_id, "", deadline, include))
+    return await aread_all(client, lambda deadline: read_latest(conversation_id, limit, deadline, include=include))
 
 
 async def read_plainly(conversation_id: str, client: Any) -> History:
     """The whole history as the SDK's own session reads it: without what the API leaves out unless asked."""
-    return await aread_all(client, lambda deadline: _plain(read_history(conversation_id, "", deadline)))
-
-
-def _plain(requests: Requests) -> Requests:
-    outcome: Outcome | None = None
-    while True:
-        try:
-            request = requests.send(outcome)
-        except StopIteration as end:
-            history: History = end.value
-            return history
-        assert isinstance(request, ListItems)  # noqa: S101 - a reading does nothing else
-        outcome = yield replace(request, include=())
+    return await aread_all(client, lambda deadline: read_history(conversation_id, "", deadline, ()))
 
 
 def _pause(problem: Outcome, tries: int) -> float:

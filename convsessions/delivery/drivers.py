@@ -7,13 +7,12 @@ import contextlib
 import math
 import time
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from typing import Any, TypeVar
 
 from django.db import connections
 
 from convsessions.conf import conf
-from convsessions.exceptions import RemoteReadFailed
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession
 from convsessions.reconcile.reading import Deadline, History, Requests
@@ -22,6 +21,7 @@ from convsessions.remote.calls import Pause, RemoteCall
 from convsessions.remote.outcomes import Outcome
 
 from . import protocol, threads
+from .pages import Walk
 from .protocol import Delivery, Report
 
 T = TypeVar("T")
@@ -34,18 +34,14 @@ def deliver(session_id: uuid.UUID, *, budget: float | None = None, client: Any =
     """
     delivery = protocol.deliver(session_id, using=alias(), budget=budget)
     outcome: Outcome | None = None
-    while True:
-        try:
-            request = delivery.send(outcome)
-        except StopIteration as end:
-            report: Report = end.value
-            return report
+    while not isinstance(request := _advance(delivery, outcome), Report):
         if isinstance(request, Pause):
             time.sleep(request.seconds)
             outcome = None
         else:
             client = client or _client(session_id)
             outcome = perform(request, client)
+    return request
 
 
 async def adeliver(
@@ -114,11 +110,6 @@ async def aperform(request: RemoteCall, client: Any) -> Outcome:
     return client if isinstance(client, Outcome) else await gateway.aperform(request, client)
 
 
-def read_failed(outcome: Outcome) -> RemoteReadFailed:
-    """The exception for a read that ended in `outcome`."""
-    return RemoteReadFailed(outcome.code, status=outcome.status, param=outcome.param, retry_after=outcome.retry_after)
-
-
 def refuse_transaction() -> None:
     """Raise RuntimeError inside a transaction: a slow server would hold its locks."""
     for connection in connections.all(initialized_only=True):
@@ -143,41 +134,52 @@ def read_all(
 ) -> History:
     """Perform a reading of several requests, each with a deadline of its own, and all within `seconds`."""
     client = _client_of(session)
-    ends = clock.now() + seconds
-    requests = reading(lambda: min(clock.now() + conf.REQUEST_TIMEOUT, ends))
-    outcome: Outcome | None = None
-    while True:
-        try:
-            request = requests.send(outcome)
-        except StopIteration as end:
-            history: History = end.value
-            return history
-        assert isinstance(request, RemoteCall)  # noqa: S101 - a reading never pauses
-        outcome = perform(request, client)
+    requests = _started(reading, seconds)
+    step = _advance(requests, None)
+    while isinstance(step, RemoteCall):
+        step = _advance(requests, perform(step, client))
+    assert isinstance(step, History)  # noqa: S101 - a reading never pauses
+    return step
 
 
 async def aread_all(client: Any, reading: Callable[[Deadline], Requests], *, seconds: float = math.inf) -> History:
     """The async twin of `read_all`. `client`: as `async_client_of` returns it."""
+    requests = _started(reading, seconds)
+    step = _advance(requests, None)
+    while isinstance(step, RemoteCall):
+        step = _advance(requests, await aperform(step, client))
+    assert isinstance(step, History)  # noqa: S101 - a reading never pauses
+    return step
+
+
+def _started(reading: Callable[[Deadline], Requests], seconds: float) -> Requests:
     ends = clock.now() + seconds
-    requests = reading(lambda: min(clock.now() + conf.REQUEST_TIMEOUT, ends))
-    outcome: Outcome | None = None
-    while True:
-        try:
-            request = requests.send(outcome)
-        except StopIteration as end:
-            history: History = end.value
-            return history
-        assert isinstance(request, RemoteCall)  # noqa: S101 - a reading never pauses
-        outcome = await aperform(request, client)
+    return reading(lambda: min(clock.now() + conf.REQUEST_TIMEOUT, ends))
 
 
-def _advance(delivery: Delivery, outcome: Outcome | None) -> RemoteCall | Pause | Report:
-    # StopIteration cannot cross a future.
+def read_pages(session: ConversationSession, walk: Walk) -> Iterator[list[Any]]:
+    """The items of a walk, page by page, as they are asked for. Raises RemoteReadFailed."""
+    client = _client_of(session)
+    while not walk.ended:
+        time.sleep(walk.pause)
+        yield walk.take(perform(walk.request(), client))
+
+
+async def aread_pages(client: Any, walk: Walk) -> AsyncIterator[list[Any]]:
+    """The async twin of `read_pages`. `client`: as `async_client_of` returns it."""
+    while not walk.ended:
+        await asyncio.sleep(walk.pause)
+        yield walk.take(await aperform(walk.request(), client))
+
+
+def _advance(requests: Generator[Any, Outcome | None, T], outcome: Outcome | None) -> RemoteCall | Pause | T:
+    """What `requests` asks for next, or what it returns: StopIteration cannot cross a future."""
     try:
-        return delivery.send(outcome)
+        request: RemoteCall | Pause = requests.send(outcome)
     except StopIteration as end:
-        report: Report = end.value
-        return report
+        returned: T = end.value
+        return returned
+    return request
 
 
 def _client(session_id: uuid.UUID) -> Any:

@@ -18,6 +18,7 @@ from convsessions.states import Resolution, Verdict, WriteState
 
 from . import drivers
 from .evidence import bound_ids, copies_question, rivals_of
+from .pages import read_failed
 
 INSPECTION_SECONDS = 10.0
 """A person is waiting: seconds for the whole read."""
@@ -106,5 +107,5 @@ def _read(write: WriteIntent, anchor: str) -> History:
         seconds=INSPECTION_SECONDS,
     )
     if history.problem is not None:
-        raise drivers.read_failed(history.problem)
+        raise read_failed(history.problem)
     return history

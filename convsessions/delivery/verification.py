@@ -12,6 +12,7 @@ from convsessions.reconcile.reading import read_history
 from convsessions.states import Operation, OutcomeKind, Resolution, WriteState
 
 from . import drivers
+from .pages import read_failed
 
 
 @dataclass(slots=True)
@@ -46,7 +47,7 @@ def verify(session: ConversationSession, *, seconds: float = math.inf) -> Drift:
         session, lambda next_deadline: read_history(conversation_id, "", next_deadline), seconds=seconds
     )
     if history.problem is not None:
-        raise drivers.read_failed(history.problem)
+        raise read_failed(history.problem)
     stored = {item["id"]: item for item in history.items}
     position = {item["id"]: index for index, item in enumerate(history.items)}
     drift = Drift(checked=len(history.items))

@@ -141,6 +141,18 @@ PART_FIELDS: dict[str, tuple[str, ...]] = {
 UNTYPED_PARTS = frozenset({"shell_call_output"})
 """Types whose parts carry no `type` of their own (D)."""
 
+INCLUDABLE = (
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "message.output_text.logprobs",
+    "reasoning.encrypted_content",
+    "file_search_call.results",
+    "web_search_call.action.sources",
+    "web_search_call.results",
+    "code_interpreter_call.outputs",
+)
+"""What the API leaves out of the items that it lists unless it is asked for (D, `include`)."""
+
 FREE_FORM = frozenset({"arguments", "attributes", "env", "input_schema", "parameters", "schema"})
 """Names of fields below which the keys belong to the caller: the API adds nothing there, and paths do not name them."""
 

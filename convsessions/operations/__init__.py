@@ -16,10 +16,12 @@ from .reading import (
     MAX_LATEST,
     aget_items,
     aget_write,
+    aiter_items,
     await_for_write,
     get_items,
     get_latest_items,
     get_write,
+    iter_items,
     wait_for_write,
 )
 from .repairing import reconcile_write, remove_half_pairs, resolve_write, retry_write, verify_session
@@ -68,6 +70,7 @@ __all__ = [
     "aget_items",
     "aget_session",
     "aget_write",
+    "aiter_items",
     "answer_doorbell",
     "apop_item",
     "append_items",
@@ -87,6 +90,7 @@ __all__ = [
     "get_session",
     "get_write",
     "inspect_write",
+    "iter_items",
     "open_session",
     "pop_item",
     "purge_payloads",

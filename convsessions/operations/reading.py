@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from convsessions.conf import conf
 from convsessions.delivery import drivers
 from convsessions.delivery.latest import read_latest
+from convsessions.delivery.pages import Walk, included, read_failed
 from convsessions.delivery.threads import asynchronous, in_thread, refuse_transaction
 from convsessions.exceptions import InvalidInput, WriteNotFound, WriteNotSettled
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, WriteIntent
 from convsessions.remote.calls import PAGE_ITEMS, ListItems, RemoteCall
-from convsessions.remote.outcomes import Outcome
+from convsessions.remote.outcomes import Outcome, id_of
 from convsessions.states import OutcomeKind
 from convsessions.values import check_text
 
@@ -114,12 +116,14 @@ def _page_call(
         order=order,
         limit=limit,
         not_after=not_after,
+        include=included(),
+        lenient=True,
     )
 
 
 def _page(reply: Outcome) -> dict[str, Any]:
     if reply.kind is not OutcomeKind.APPLIED:
-        raise drivers.read_failed(reply)
+        raise read_failed(reply)
     return _listing(reply.items, has_more=reply.data["has_more"])
 
 
@@ -127,7 +131,8 @@ def get_latest_items(session_id: uuid.UUID, count: int) -> dict[str, Any]:
     """The newest `count` items (1..10,000), the oldest of them first, in the shape of `get_items`.
 
     `has_more` says whether there are older ones. Reads up to 100 items a request. Raises as `get_items`, and
-    RemoteReadFailed also when the history changes faster than it can be read.
+    RemoteReadFailed also when it takes more than READ_TIMEOUT in all, or the history changes faster than it can be
+    read.
     """
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_LATEST:
         raise InvalidInput("latest", f"give a whole number from 1 to {MAX_LATEST}")
@@ -135,14 +140,45 @@ def get_latest_items(session_id: uuid.UUID, count: int) -> dict[str, Any]:
     if session.conversation_id is None:
         return _listing([], has_more=False)
     conversation_id = session.conversation_id
-    history = drivers.read_all(session, lambda deadline: read_latest(conversation_id, count, deadline))
+    include = included()
+    history = drivers.read_all(
+        session,
+        lambda deadline: read_latest(conversation_id, count, deadline, include=include, lenient=True),
+        seconds=conf.READ_TIMEOUT,
+    )
     if history.problem is not None:
-        raise drivers.read_failed(history.problem)
+        raise read_failed(history.problem)
     return _listing(history.items[-count:], has_more=len(history.items) > count)
 
 
-def _listing(items: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
-    first_id, last_id = (items[0]["id"], items[-1]["id"]) if items else (None, None)
+def iter_items(session_id: uuid.UUID) -> Iterator[Any]:
+    """Every item of the remote history, the oldest first, read as it is asked for: a page of 100 at a time is held.
+
+    Items are as the remote lists them, whatever they are. Raises SessionNotFound, and RuntimeError inside a
+    transaction, at once; RemoteReadFailed where the reading comes to an end before the history does, after trying a
+    page three times.
+    """
+    drivers.refuse_transaction()
+    session = session_of(session_id)
+    if session.conversation_id is None:
+        return iter(())
+    return chain.from_iterable(drivers.read_pages(session, Walk(session.conversation_id)))
+
+
+async def aiter_items(session_id: uuid.UUID) -> AsyncIterator[Any]:
+    """The async twin of `iter_items`; raises when the first item is asked for."""
+    await refuse_transaction()
+    session = await in_thread(session_of, session_id)
+    if session.conversation_id is None:
+        return
+    client = await drivers.async_client_of(session)
+    async for page in drivers.aread_pages(client, Walk(session.conversation_id)):
+        for item in page:
+            yield item
+
+
+def _listing(items: list[Any], *, has_more: bool) -> dict[str, Any]:
+    first_id, last_id = (id_of(items[0]) or None, id_of(items[-1]) or None) if items else (None, None)
     return {"object": "list", "data": items, "first_id": first_id, "last_id": last_id, "has_more": has_more}
 
 

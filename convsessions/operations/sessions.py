@@ -11,6 +11,7 @@ from django.db import transaction
 
 from convsessions.conf import conf
 from convsessions.delivery import drivers
+from convsessions.delivery.pages import read_failed
 from convsessions.delivery.threads import asynchronous
 from convsessions.exceptions import ConversationTaken, InvalidInput, SessionNotFound
 from convsessions.items import codec
@@ -130,7 +131,7 @@ def check_conversation(conversation_id: str, *, owner: Any = None) -> dict[str, 
     if found.status in {400, 404}:
         raise InvalidInput("conversation_id", "the API has no such conversation", code="conversation_not_found")
     if found.kind is not OutcomeKind.APPLIED:
-        raise drivers.read_failed(found)
+        raise read_failed(found)
     metadata = found.data.get("metadata")
     pairs = metadata.items() if isinstance(metadata, Mapping) else ()
     return {name: value for name, value in pairs if isinstance(value, str)}

@@ -6,11 +6,11 @@ decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from convsessions.remote.calls import ListItems, Pause, RemoteCall
+from convsessions.remote.calls import INCLUDE, ListItems, Pause, RemoteCall
 from convsessions.remote.outcomes import Outcome, Then, unknown
 from convsessions.states import OutcomeKind
 
@@ -35,15 +35,19 @@ class History:
         return self.problem is None
 
 
-def read_history(conversation_id: str, anchor: str, next_deadline: Deadline) -> Requests:
+def read_history(
+    conversation_id: str, anchor: str, next_deadline: Deadline, include: Sequence[str] = INCLUDE
+) -> Requests:
     """Read everything after `anchor` (empty: from the start); where the anchor was deleted, the whole history.
 
-    `next_deadline` gives the `not_after` of the next request.
+    `next_deadline` gives the `not_after` of the next request; `include`: what to ask for, as the API names it.
     """
     history = History()
     after, cursors, restarts = anchor, {anchor}, 0
     while True:
-        outcome = yield ListItems(conversation_id=conversation_id, after=after, not_after=next_deadline())
+        outcome = yield ListItems(
+            conversation_id=conversation_id, after=after, not_after=next_deadline(), include=include
+        )
         assert outcome is not None  # noqa: S101 - a request is always answered with an outcome
         history.pages += 1
         if outcome.then is Then.READ_FROM_START and after and restarts < MAX_RESTARTS:
@@ -61,7 +65,7 @@ def read_history(conversation_id: str, anchor: str, next_deadline: Deadline) -> 
         history.items += outcome.items
         if not outcome.data["has_more"]:
             return history
-        after = outcome.ids[-1] if outcome.ids else ""
+        after = outcome.cursor
         if after in cursors:  # an empty page that says there is more, or a server that repeats a page for ever
             history.problem = unknown("cursor_does_not_advance", status=outcome.status, request_id=outcome.request_id)
             return history

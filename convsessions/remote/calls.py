@@ -11,19 +11,11 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from convsessions.items import codec
+from convsessions.items.kinds import INCLUDABLE
 from convsessions.states import Operation
 
-INCLUDE = (
-    "message.input_image.image_url",
-    "computer_call_output.output.image_url",
-    "message.output_text.logprobs",
-    "reasoning.encrypted_content",
-    "file_search_call.results",
-    "web_search_call.action.sources",
-    "web_search_call.results",
-    "code_interpreter_call.outputs",
-)
-"""Without these, content that is stored looks absent when read (OpenAI's API document, `include`)."""
+INCLUDE = INCLUDABLE
+"""Without these, content that is stored looks absent when read, so that nothing could be compared with it."""
 
 PAGE_ITEMS = 100
 """The largest `limit` of a list request; 101 answers 400 (reported)."""
@@ -128,7 +120,10 @@ class AppendItems(RemoteCall):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListItems(RemoteCall):
-    """A page of at most `limit` items after `after` (exclusive; empty: from the start) in `order`."""
+    """A page of at most `limit` items after `after` (exclusive; empty: from the start) in `order`.
+
+    `lenient`: whatever the list holds is taken, also what is no item: it must not hide the others from a reader.
+    """
 
     operation: ClassVar[Operation] = Operation.LIST_ITEMS
 
@@ -136,6 +131,7 @@ class ListItems(RemoteCall):
     order: str = "asc"
     limit: int = PAGE_ITEMS
     include: Sequence[str] = INCLUDE
+    lenient: bool = False
 
     @property
     def path(self) -> str:

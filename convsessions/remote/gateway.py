@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import sys
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -160,7 +161,16 @@ def _of_error(call: RemoteCall, error: Exception) -> Outcome:
 
 def _of_reply(call: RemoteCall, reply: Any) -> Outcome:
     try:
-        body = json.loads(reply.content)
+        body = json.loads(reply.content, parse_int=_integer, parse_constant=_nothing)
     except (ValueError, RecursionError):  # truncated, HTML, not UTF-8, or nested beyond reason
         body = None
     return outcomes.of_response(call, reply.status_code, reply.headers, body)
+
+
+def _integer(digits: str) -> int | None:
+    """None where Python refuses to read it (CVE-2020-10735): one such number must not make a page unreadable."""
+    return int(digits) if len(digits) <= sys.int_info.default_max_str_digits else None
+
+
+def _nothing(constant: str) -> None:
+    """NaN and the infinities are no JSON; as `_integer`."""

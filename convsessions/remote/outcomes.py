@@ -57,12 +57,17 @@ class Outcome:
 
     @property
     def items(self) -> list[dict[str, Any]]:
-        """The items of a list reply."""
+        """The items of a list reply. If it was asked for leniently, they may be anything."""
         return list(self.data["data"])
 
     @property
     def ids(self) -> list[str]:
         return [item["id"] for item in self.items]
+
+    @property
+    def cursor(self) -> str:
+        """Where the page after this list begins: the id of its last item, or "" if it has none."""
+        return (id_of(self.items[-1]) if self.items else "") or id_of({"id": self.data.get("last_id")})
 
 
 # What failed before a byte of the request was sent: name resolution, refused, TLS, connect timeout, no free connection,
@@ -214,13 +219,20 @@ def _shape_problem(call: RemoteCall, body: Any) -> str:
         return "no_conversation_id"
     if isinstance(call, AppendItems | ListItems):
         data = body.get("data")
-        if not isinstance(data, list) or not all(isinstance(item, dict) and _is_id(item.get("id")) for item in data):
+        is_lenient = isinstance(call, ListItems) and call.lenient
+        if not isinstance(data, list) or not (is_lenient or all(map(id_of, data))):
             return "no_item_list"
         if isinstance(call, AppendItems) and len(data) != call.count:
             return "wrong_number_of_ids"
         if isinstance(call, ListItems) and not isinstance(body.get("has_more"), bool):
             return "no_has_more"
     return ""
+
+
+def id_of(item: Any) -> str:
+    """The id of an item as a server listed it, or "" if it has none that could be one."""
+    given = item.get("id") if isinstance(item, dict) else None
+    return str(given) if _is_id(given) else ""
 
 
 def _is_id(value: Any) -> bool:
