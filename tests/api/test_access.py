@@ -163,7 +163,9 @@ def test_a_host_replaces_the_rule_as_one_class(session, quick):
 
 
 @pytest.mark.parametrize(
-    "user", [None, AnonymousUser(), SimpleNamespace(), SimpleNamespace(is_authenticated=True, pk=None)], ids=repr
+    "user",
+    [None, AnonymousUser(), SimpleNamespace(), SimpleNamespace(is_authenticated=True, pk=None)],
+    ids=["none", "anonymous", "foreign", "without a row"],
 )
 def test_users_of_any_kind_without_a_row_have_nothing(session, user):
     access = SessionAccess(user)

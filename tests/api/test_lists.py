@@ -96,7 +96,11 @@ def test_a_wrong_limit_is_named(owner, limit):
     assert (code_of(response), response.json()["field"]) == ((422, "invalid"), "limit")
 
 
-@pytest.mark.parametrize("cursor", ["", "x", "é", signing.dumps([False, "2020-01-01", "1"], salt="another")])
+@pytest.mark.parametrize(
+    "cursor",
+    ["", "x", "é", signing.dumps([False, "2020-01-01", "1"], salt="another")],
+    ids=["empty", "short", "not ascii", "signed by others"],
+)
 def test_a_cursor_that_is_not_ours_never_reaches_the_database(owner, cursor):
     response = owner.get("/api/sessions/", {"cursor": cursor})
 

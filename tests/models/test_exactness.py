@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -91,7 +93,7 @@ def test_the_database_refuses_two_active_writes_in_a_session(write):
         {"state": "sending"},  # without a generation
         {"items_saved": 26},
         {"state": "saved"},  # without a settled time
-        {"settled_at": timezone.now()},  # while open
+        {"settled_at": dt.datetime(2026, 1, 1, tzinfo=dt.UTC)},  # while open
     ],
     ids=str,
 )
