@@ -136,3 +136,19 @@ def _table_exists(model: Any, using: str) -> bool:
     """Whether django-q2's tables are there: ``migrate convsessions`` alone does not make them."""
     connection = transaction.get_connection(using)
     return model._meta.db_table in connection.introspection.table_names()  # noqa: SLF001 - Django's documented model API
+
+
+def reported_workers() -> int | None:
+    """Workers that django-q2's clusters report just now; None where it is not installed, or nothing is reported.
+
+    The report goes through Django's default cache: with a cache of one process only, other processes see nothing.
+    """
+    if not apps.is_installed("django_q"):
+        return None
+    from django_q.status import Stat  # noqa: PLC0415 - reads the settings on import
+
+    try:
+        clusters = Stat.get_all()
+    except Exception:  # noqa: BLE001 - as in queue_depth
+        return None
+    return sum(len(cluster.workers) for cluster in clusters) or None

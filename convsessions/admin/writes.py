@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from convsessions.models import ConversationSession, WriteIntent
 from convsessions.states import WriteState
 
-from . import actions, batches, content, display, support, timeline, verbs
+from . import actions, batches, content, display, overview, support, timeline, verbs
 from .calendar import calendar_of
 from .chunks import chunk_rows
 from .filters import AgeFilter, AttentionFilter, HoldFilter, StateFilter, VerdictFilter
@@ -83,7 +83,9 @@ class WriteAdmin(JournalAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         waiting = WriteIntent.objects.needing_attention().order_by()[: MOST_COUNTED + 1].count()
-        return super().changelist_view(request, {"attention": waiting, **(extra_context or {})})
+        return super().changelist_view(
+            request, {"attention": waiting, "overview": self.address("overview"), **(extra_context or {})}
+        )
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -166,6 +168,7 @@ class WriteAdmin(JournalAdmin):
         return [
             self.route("resolve", outside_transactions(self.resolve_view)),
             self.route("content", self.content_view),
+            self.list_route("overview/", self.overview_view, "overview"),
             self.list_route("batch/<str:token>/", self.batch_view, "batch"),
             *(self.route(verb.name, self.verb_view, verb=verb) for verb in verbs.VERBS),
             *super().get_urls(),
@@ -174,6 +177,10 @@ class WriteAdmin(JournalAdmin):
     def resolve_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         self.require(request, self.has_view_permission(request), self.has_resolve_permission(request))
         return ResolvePage(self, request, self.find(request, object_id)).respond()
+
+    def overview_view(self, request: HttpRequest) -> HttpResponse:
+        self.require(request, self.has_view_permission(request))
+        return overview.show(self, request)
 
     def batch_view(self, request: HttpRequest, token: str) -> HttpResponse:
         self.require(request, self.has_view_permission(request), self.has_reconcile_permission(request))

@@ -48,6 +48,7 @@ def nasty(sandbox):
 def every_page(write):
     return [
         page("changelist"),
+        page("overview"),
         page("change", write.pk),
         page("content", write.pk),
         page("content", write.pk) + "?item=0",
@@ -56,6 +57,7 @@ def every_page(write):
         page("history", write.pk),
         page("changelist", model="conversationsession"),
         page("change", write.session_id, model="conversationsession"),
+        page("verify", write.session_id, model="conversationsession"),
     ]
 
 

@@ -85,7 +85,7 @@ def _pages() -> dict[str, str]:
         "sessions by a part of the key": f"{sessions}?q=ey-99999",
         "one write": reverse("admin:convsessions_writeintent_change", args=[write.pk]),
         "one session": reverse("admin:convsessions_conversationsession_change", args=[write.session_id]),
-        # "overview": reverse("admin:convsessions_writeintent_overview"),
+        "overview": reverse("admin:convsessions_writeintent_overview"),
     }
 
 
