@@ -11,9 +11,9 @@ from django.utils import timezone
 from convsessions.conf import conf
 from convsessions.journal.chunks import remote_ids_of
 from convsessions.journal.locking import alias
-from convsessions.models import ConversationSession, WriteChunk, WriteIntent
+from convsessions.models import ConversationSession, RequestAttempt, WriteChunk, WriteIntent
 from convsessions.reconcile.matching import Item
-from convsessions.states import WriteState
+from convsessions.states import Operation, OutcomeKind, WriteState
 
 RIVAL_WINDOW = dt.timedelta(hours=1)
 """How long after its deadline a request that was judged absent is still thought able to land."""
@@ -24,6 +24,15 @@ Originals = list[tuple[Sequence[Item], Sequence[str]]]
 def bound_ids(session: ConversationSession, *, using: str) -> frozenset[str]:
     """The remote ids that are bound to saved chunks of the session's present generation."""
     return frozenset(remote_ids_of(session.pk, session.generation, using=using))
+
+
+def deleted_ids(session: ConversationSession, *, using: str) -> set[str]:
+    """The remote ids of the session's present generation that pops, removals, erasures and operators deleted."""
+    deletions = RequestAttempt.objects.using(using).filter(
+        write__session=session, write__generation=session.generation,
+        operation=Operation.DELETE_ITEM, outcome=OutcomeKind.APPLIED,
+    )  # fmt: skip
+    return set(deletions.values_list("target_id", flat=True))
 
 
 def rivals_of(chunk: WriteChunk, session: ConversationSession, *, using: str) -> list[Sequence[Item]]:

@@ -15,9 +15,11 @@ from convsessions.models import WriteChunk, WriteIntent
 from convsessions.reconcile.engine import Answer, TooEarly, Unreadable, find_copies
 from convsessions.reconcile.matching import Finding
 from convsessions.reconcile.reading import History
+from convsessions.remote.calls import PAGE_ITEMS
 from convsessions.remote.outcomes import Outcome, Then
 from convsessions.states import CancelCause, HoldCode, Operation, OutcomeKind, Verdict, WriteKind, WriteState
 
+from .evidence import bound_ids, deleted_ids
 from .refusals import end_append, refused_items
 from .steps import LookForCopies, ReadDoomed, ReadNewest, ReadTail, Reconcile, Send
 
@@ -220,7 +222,10 @@ def settle_tail(turn: Turn, step: ReadTail, outcome: Outcome) -> None:
 
 
 def settle_doomed(turn: Turn, step: ReadDoomed, outcome: Outcome) -> None:
-    """Record which items an erasing clear deletes next, or that there are none left."""
+    """Record which items an erasing clear deletes next, or that there are none left.
+
+    A stale read may show an empty conversation: what the journal knows to have been there is deleted by id as well.
+    """
     write = _write_unless_cancelled(turn, step.write_id)
     if write is None:
         return
@@ -228,6 +233,10 @@ def settle_doomed(turn: Turn, step: ReadDoomed, outcome: Outcome) -> None:
         _hold_read(turn, write, outcome)
     elif outcome.ids:
         turn.items_doomed(write, outcome.ids)
+    elif outcome.data["has_more"]:
+        turn.hold(write, HoldCode.UNREADABLE, backoff(write), error_code="empty_page")
+    elif known := bound_ids(turn.session, using=turn.using) - deleted_ids(turn.session, using=turn.using):
+        turn.items_doomed(write, sorted(known)[:PAGE_ITEMS])
     else:
         turn.clear_found(write)
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from convsessions.items.comparison import contained
 from convsessions.journal.locking import alias
-from convsessions.models import ConversationSession, RequestAttempt, WriteChunk
+from convsessions.models import ConversationSession, WriteChunk
 from convsessions.reconcile.reading import read_history
-from convsessions.states import Operation, OutcomeKind, Resolution, WriteState
+from convsessions.states import Resolution, WriteState
 
 from . import drivers
+from .evidence import deleted_ids
 from .pages import read_failed
 
 
@@ -52,7 +53,7 @@ def verify(session: ConversationSession, *, seconds: float = math.inf) -> Drift:
     position = {item["id"]: index for index, item in enumerate(history.items)}
     drift = Drift(checked=len(history.items))
     expected: set[str] = set()
-    deleted = _deleted_ids(session)
+    deleted = deleted_ids(session, using=alias())
     highest = -1
     for chunk in _saved_chunks(session):
         sent_items = chunk.items if chunk.payload else [None] * len(chunk.remote_ids)
@@ -80,12 +81,3 @@ def _saved_chunks(session: ConversationSession) -> list[WriteChunk]:
     )
     chunks = chunks.exclude(write__state=WriteState.CANCELLED, write__resolution=Resolution.ROLLBACK)
     return list(chunks.order_by("settled_at", "write__sequence", "first_item"))
-
-
-def _deleted_ids(session: ConversationSession) -> set[str]:
-    """The items that pops, removals and operators' decisions deleted."""
-    deletions = RequestAttempt.objects.using(alias()).filter(
-        write__session=session, write__generation=session.generation,
-        operation=Operation.DELETE_ITEM, outcome=OutcomeKind.APPLIED,
-    )  # fmt: skip
-    return set(deletions.values_list("target_id", flat=True))

@@ -47,6 +47,14 @@ def test_a_long_session_is_erased_page_by_page(sandbox, session):
     assert_nothing_left(sandbox, session, conversation_id)
 
 
+@pytest.mark.parametrize("kind", ["stale_read", "empty_page", "read_error"])
+def test_erasure_does_not_believe_that_nothing_is_there(sandbox, session, kind):
+    conversation_id = conversation_of(session, 3)
+    sandbox.fault(kind, operation="list_items", times=2, **({"count": 3} if kind == "stale_read" else {}))
+    deliver_until_settled(operations.clear_session(session.pk, erase=True))
+    assert_nothing_left(sandbox, session, conversation_id)
+
+
 def test_a_clear_without_erasure_leaves_the_items_as_the_api_does(sandbox, session):
     conversation_id = conversation_of(session, 3)
     deliver_until_settled(operations.clear_session(session.pk))
