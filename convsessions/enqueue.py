@@ -82,12 +82,21 @@ def dispatch_nowhere(session_id: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """What of django-q2's settings decides whether a task runs twice: seconds. `safe_retry`: see QUEUE bound below."""
+    """What of django-q2's settings decides how it treats our tasks. `timeout`, `retry`, `guard_cycle`: seconds.
+
+    `prefetched`: how many tasks it takes from the broker before a worker is free; `cache`: the alias of the cache
+    through which its processes tell of themselves; `in_redis`: whether its queue is; `is_sync`: whether it runs tasks
+    where they are enqueued.
+    """
 
     timeout: int | None
     retry: int
     workers: int
     prefetched: int
+    guard_cycle: float
+    cache: str
+    in_redis: bool
+    is_sync: bool
 
     @property
     def safe_retry(self) -> int:
@@ -101,7 +110,17 @@ def queue_settings() -> QueueSettings | None:
         return None
     from django_q.conf import Conf  # noqa: PLC0415 - reads the settings on import
 
-    return QueueSettings(Conf.TIMEOUT, Conf.RETRY, Conf.WORKERS, Conf.QUEUE_LIMIT + Conf.BULK)
+    return QueueSettings(
+        timeout=Conf.TIMEOUT,
+        retry=Conf.RETRY,
+        workers=Conf.WORKERS,
+        prefetched=Conf.QUEUE_LIMIT + Conf.BULK,
+        guard_cycle=Conf.GUARD_CYCLE,
+        cache=Conf.CACHE,
+        # The broker that it falls back to, where no other is named.
+        in_redis=not (Conf.BROKER_CLASS or Conf.IRON_MQ or Conf.SQS or Conf.ORM or Conf.MONGO),
+        is_sync=Conf.SYNC,
+    )
 
 
 def queue_depth() -> int | None:
@@ -130,6 +149,17 @@ def ensure_sweep_schedule(using: str, **kwargs: Any) -> None:
             Schedule.objects.using(using).create(
                 name=SWEEP_NAME, func=SWEEP_TASK, schedule_type=Schedule.MINUTES, minutes=conf.SWEEP_MINUTES
             )
+
+
+def sweep_schedule_is_missing(using: str) -> bool:
+    """Whether django-q2 keeps its schedules in the database `using`, and that of the sweep is not among them."""
+    if not apps.is_installed("django_q"):
+        return False
+    from django_q.models import Schedule  # noqa: PLC0415 - not importable where its app is not installed
+
+    if router.db_for_write(Schedule) != using or not _table_exists(Schedule, using):
+        return False
+    return not Schedule.objects.using(using).filter(func=SWEEP_TASK).exists()
 
 
 def _table_exists(model: Any, using: str) -> bool:

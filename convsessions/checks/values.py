@@ -1,18 +1,16 @@
-"""System checks: wrong settings and known traps, each with an id and a hint."""
+"""Checks of the values in CONVSESSIONS."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.core import checks
-from django.core.checks import CheckMessage, Error, Tags, register
-from django.db import connections
+from django.core.checks import CheckMessage, Error, register
 from django.utils.module_loading import import_string
 
-from .ciphers import seal, unseal
-from .conf import Settings, conf, problems
-from .enqueue import READY_DISPATCHER, queue_settings
-from .journal.locking import alias
+from convsessions.ciphers import seal, unseal
+from convsessions.conf import Settings, conf, problems
+from convsessions.enqueue import READY_DISPATCHER
 
 OF_THE_API = ("AUTHENTICATION_CLASSES", "PERMISSION_CLASSES", "ACCESS_CLASS")
 
@@ -56,20 +54,6 @@ def check_cipher(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return [Error("Content cannot be encrypted with CONVSESSIONS['CIPHER'].", hint=hint, id="convsessions.E003")]
 
 
-@register(Tags.database)
-def check_sqlite(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """W001: on SQLite, transactions begin with BEGIN IMMEDIATE, which stands in for the row locks it lacks."""
-    connection = connections[alias()]
-    if connection.vendor != "sqlite" or connection.settings_dict["OPTIONS"].get("transaction_mode") == "IMMEDIATE":
-        return []
-    hint = f'Set DATABASES["{alias()}"]["OPTIONS"]["transaction_mode"] = "IMMEDIATE".'
-    return [
-        checks.Warning(
-            "SQLite without BEGIN IMMEDIATE fails under concurrent writers.", hint=hint, id="convsessions.W001"
-        )
-    ]
-
-
 @register("convsessions")
 def check_grace(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """W004: a lease outlives its request for as long as a late request may land."""
@@ -88,22 +72,3 @@ def check_clients(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         return []
     message = "DISPATCHER delivers with the default async client, while CLIENT_FACTORY names clients of your own."
     return [checks.Warning(message, hint="Set ASYNC_CLIENT_FACTORY, too.", id="convsessions.W005")]
-
-
-@register("convsessions")
-def check_timeouts(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """W002, W003: HTTP timeout < lease < django-q2's `timeout` < its `retry`."""
-    queue = queue_settings()
-    if queue is None or any(problems()):
-        return []
-    # A task may begin its last request when its budget is nearly over.
-    needed = int(conf.DELIVERY_BUDGET + conf.REQUEST_TIMEOUT + conf.LEASE_GRACE) + 1
-    if not isinstance(queue.timeout, int) or queue.timeout < needed:
-        hint = f'Set Q_CLUSTER["timeout"] to a whole number of seconds, {needed} or more with your CONVSESSIONS values.'
-        message = "django-q2's timeout can hit a delivery in the middle of its work."
-        return [checks.Warning(message, hint=hint, id="convsessions.W002")]
-    if queue.retry <= queue.safe_retry:
-        hint = f'Set Q_CLUSTER["retry"] above {queue.safe_retry}: timeout * (1 + ceil((queue_limit + bulk) / workers)).'
-        message = "django-q2 repeats tasks that are still queued or running."
-        return [checks.Warning(message, hint=hint, id="convsessions.W003")]
-    return []
