@@ -58,4 +58,5 @@ def expected_texts(session: ConversationSession) -> list[str]:
 
 def _saved_texts(write: WriteIntent) -> list[str]:
     saved = [chunk for chunk in write.chunks.all() if chunk.state == WriteState.SAVED]
-    return [item["content"] for chunk in saved for item in chunk.items]
+    # What was erased is no part of what is expected: a clear has taken it away.
+    return [item["content"] for chunk in saved if chunk.payload for item in chunk.items]

@@ -66,11 +66,11 @@ def record(plan: list[Act]) -> list[ConversationSession]:
     for act in plan:
         session_id = sessions[act.session].pk
         if act.kind == "append":
-            operations.append_items(session_id, act.items)
+            operations.append_items(session_id, act.items, on_refusal=act.policy)
         elif act.kind == "pop":
             operations.pop_item(session_id)
         else:
-            operations.clear_session(session_id)
+            operations.clear_session(session_id, erase=act.erase)
     return sessions
 
 
@@ -84,7 +84,8 @@ def run(
         storm.start()
         killer = workers.killing(setup.kills, pause=1.2)
         killer.start()
-        sessions = record(acts(setup.seed, setup.sessions, writes=setup.writes))
+        plan = acts(setup.seed, setup.sessions, writes=setup.writes)
+        sessions = record(plan)
         while storm.is_alive() and unsettled():
             operations.sweep()
             time.sleep(0.2)
@@ -96,6 +97,7 @@ def run(
             operations.sweep()
             time.sleep(0.2)
     tally = check(sandbox, sessions)
+    check_refusals(plan, sessions)
     struck = sum(1 for row in sandbox.requests() if row["fault"])
     return {
         **asdict(tally),
@@ -129,6 +131,22 @@ def check(sandbox: SandboxProcess, sessions: list[ConversationSession]) -> Tally
             undecidable=session.conversation_id in meddled,
         )
     return tally
+
+
+def check_refusals(plan: list[Act], sessions: list[ConversationSession]) -> None:
+    """Whoever wished to skip lost what the API refused and nothing else; whoever did not, lost what came after it."""
+    for number, session in enumerate(sessions):
+        ours = [act for act in plan if act.session == number]
+        for act, write in zip(ours, session.writes.order_by("sequence"), strict=True):
+            if write.state not in {"saved", "refused"} or not act.bad:
+                continue
+            skips = act.policy == "skip" and len(act.bad) < len(act.texts)
+            assert write.state == ("saved" if skips else "refused")
+            if skips:
+                assert {one["item"] for one in write.skipped} == act.bad
+                assert write.items_saved == len(act.texts) - len(act.bad)
+            else:
+                assert write.items_saved <= min(act.bad)
 
 
 def decisions() -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Fault = dict[str, Any]
@@ -46,6 +46,8 @@ APPEND_FAULTS = (
 )
 READ_FAULTS = ("read_error", "empty_page", "stuck_cursor", "lost_after", "html_before")
 OTHER_FAULTS = ("lost_before", "lost_after", "error_before", "error_after", "html", "hang_after")
+REFUSED = "refused"
+"""How the text of an item begins that the API refuses, for it takes no fields that it does not know."""
 UNDECIDABLE_FAULTS = ("twice", "foreign")
 STATUSES = (408, 409, 500, 502, 503, 504)
 
@@ -86,30 +88,45 @@ def _fault(draw: random.Random, operation: str, timings: Timings, undecidable: b
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One call of an author: `kind` append (with `texts`), pop or clear."""
+    """One call of an author: `kind` append (with `texts`), pop or clear.
+
+    `bad`: positions of items that the API refuses; `policy`: what is then to be done. `erase`: of a clear.
+    """
 
     session: int
     kind: str
     texts: tuple[str, ...] = ()
+    bad: frozenset[int] = frozenset()
+    policy: str = "stop"
+    erase: bool = False
 
     @property
     def items(self) -> list[dict[str, Any]]:
-        return [{"type": "message", "role": "user", "content": text} for text in self.texts]
+        items: list[dict[str, Any]] = [{"type": "message", "role": "user", "content": text} for text in self.texts]
+        for position in self.bad:
+            items[position] |= {"content": f"{REFUSED} {position}", "unheard_of": True}
+        return items
 
 
-def acts(seed: int, sessions: int, *, writes: int = 4, removals: bool = True) -> list[Act]:
+def acts(seed: int, sessions: int, *, writes: int = 4, removals: bool = True, refusals: bool = True) -> list[Act]:
     """What the authors of all sessions do, mixed, each session's in its order: appends of 1 to 90 items, …"""
-    draw = random.Random(f"acts {seed}")
+    draw, other = random.Random(f"acts {seed}"), random.Random(f"refusals {seed}")
     mixed: list[Act] = []
     for session in range(sessions):
         for number in range(writes):
             kind = draw.choices(("append", "pop", "clear"), (85, 10, 5))[0] if removals and number else "append"
             texts = _texts(draw, session, number) if kind == "append" else ()
-            mixed.append(Act(session, kind, texts))
+            act = Act(session, kind, texts, erase=kind == "clear" and other.random() < 0.5)
+            mixed.append(_with_refusals(other, act) if refusals and other.random() < 0.1 else act)
     order = list(range(sessions)) * writes
     draw.shuffle(order)
     queues = [[act for act in mixed if act.session == session] for session in range(sessions)]
     return [queues[session].pop(0) for session in order]
+
+
+def _with_refusals(draw: random.Random, act: Act) -> Act:
+    bad = frozenset(draw.choices(range(len(act.texts)), k=draw.randint(1, 3))) if act.texts else frozenset()
+    return replace(act, bad=bad, policy=draw.choice(("stop", "skip", "skip")))
 
 
 def _texts(draw: random.Random, session: int, number: int) -> tuple[str, ...]:

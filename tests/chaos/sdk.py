@@ -39,7 +39,7 @@ def run(setup: Setup, sandbox: SandboxProcess, timings: Timings, *, retry: bool)
 
 
 async def _run(setup: Setup, sandbox: SandboxProcess, timings: Timings, *, tries: int) -> Tally:
-    plan = acts(setup.seed, setup.sessions, writes=setup.writes, removals=False)
+    plan = acts(setup.seed, setup.sessions, writes=setup.writes, removals=False, refusals=False)
     at_once = asyncio.Semaphore(16)
     tally = Tally()
     async with openai.AsyncOpenAI(
