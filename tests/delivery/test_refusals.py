@@ -6,7 +6,7 @@ import pytest
 
 from convsessions import operations
 from convsessions.exceptions import IdempotencyConflict, InvalidInput
-from convsessions.states import RefusalPolicy, WriteState
+from convsessions.states import RefusalPolicy, Resolution, Verdict, WriteState
 from tests.histories import append_requests, deliver_until_settled, messages, remote_texts, texts
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -147,3 +147,17 @@ def test_an_unknown_policy_is_refused_at_the_edge(session, policy):
         operations.append_items(session.pk, messages(1), on_refusal=policy)
     assert caught.value.field == "on_refusal"
     assert not session.writes.exists()
+
+
+def test_a_late_copy_of_a_batch_that_was_halved_meanwhile_is_found_whole(sandbox, session, quick):
+    quick["RETRY_BACKOFF"] = (0.05, 5.0)
+    sandbox.fault("late_apply", seconds=2.2)  # judged absent at 1.2 s
+    sandbox.fault("error_before", operation="append_items", status=400)  # and halved
+    sandbox.fault("rate_limited", operation="append_items", retry_after="2")  # so that the copy is there first
+    write = deliver_until_settled(write_of(session, count=4))
+    assert (write.state, write.error_code) == (WriteState.AMBIGUOUS, Verdict.DUPLICATED)
+
+    operations.resolve_write(write.pk, Resolution.REMOVE_DUPLICATES, reason="a proxy was slow")
+    write = deliver_until_settled(write)
+    assert (write.state, write.items_saved) == (WriteState.SAVED, 4)
+    assert remote_texts(sandbox, session) == EVERYTHING[:4]
