@@ -179,7 +179,7 @@ def retry(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") -> WriteI
 
 def _reopen(write: WriteIntent, *, using: str) -> None:
     check_writable(write.session)
-    if write.generation not in (None, write.session.generation):
+    if write.generation is not None and _is_cleared_since(write, using=using):
         raise IllegalMove(f"write {write.pk} was begun before the session was cleared and cannot be tried again")
     if write.payload_purged_at is not None:
         raise IllegalMove(f"the content of write {write.pk} was purged, so it cannot be tried again")
@@ -197,6 +197,12 @@ def _reopen(write: WriteIntent, *, using: str) -> None:
         chunk.settled_at, chunk.error_code, chunk.error_param = None, "", ""
         chunk.save(update_fields=["state", "settled_at", "error_code", "error_param"], using=using)
     ConversationSession.objects.using(using).filter(pk=write.session.pk).update(last_sequence=write.sequence)
+
+
+def _is_cleared_since(write: WriteIntent, *, using: str) -> bool:
+    """Whether a clear took away, or is about to take away, the conversation in which `write` was begun."""
+    queue = WriteIntent.objects.using(using).queue(write.session.pk)
+    return write.generation != write.session.generation or queue.filter(kind=WriteKind.CLEAR).exists()
 
 
 def lock_write(write_id: uuid.UUID, *, using: str) -> tuple[WriteIntent, dt.datetime]:

@@ -216,9 +216,11 @@ def test_a_refused_write_is_tried_again_after_later_ones(sandbox, session, refus
     assert remote_texts(sandbox, session) == [*everything[:20], "later0", *everything[20:]]
 
 
-def test_a_refused_write_of_before_a_clear_cannot_be_tried_again(sandbox, session, refused):
+@pytest.mark.parametrize("delivered", [True, False])
+def test_a_refused_write_of_before_a_clear_cannot_be_tried_again(sandbox, session, refused, delivered):
     operations.clear_session(session.pk)
-    operations.deliver(session.pk)
+    if delivered:
+        operations.deliver(session.pk)
     with pytest.raises(IllegalMove):
         operations.retry_write(refused.pk)
 

@@ -188,7 +188,10 @@ class Protocol(RuleBasedStateMachine):
     def refused_write_is_tried_again(self, which: int) -> None:
         """The rest of it comes after all that was recorded meanwhile."""
         write = self.seen.refused[which % len(self.seen.refused)]
-        if write.generation not in (None, write.session.generation):
+        is_cleared = write.generation != write.session.generation or any(
+            other.kind == WriteKind.CLEAR and other.session_id == write.session_id for other in self.seen.open
+        )
+        if write.generation is not None and is_cleared:
             with pytest.raises(IllegalMove):
                 operations.retry_write(write.pk)
             return
