@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from django.db import connection
 
 from convsessions import operations
 from convsessions.models import ConversationSession, WriteIntent
@@ -50,6 +53,14 @@ def deliver_until_settled(write: WriteIntent, *, seconds: float = 60.0) -> Write
         return now if now.settled or now.needs_attention else None
 
     return eventually(settled, seconds=seconds)
+
+
+def deliver_and_close(session_id: uuid.UUID) -> None:
+    """For a thread: deliver, and leave no connection behind."""
+    try:
+        operations.deliver(session_id)
+    finally:
+        connection.close()
 
 
 def append_requests(sandbox: SandboxProcess, session: ConversationSession) -> list[dict[str, Any]]:

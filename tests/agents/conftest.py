@@ -13,6 +13,8 @@ from openai import AsyncOpenAI
 
 from convsessions.delivery import threads
 
+from .watching import RINGS
+
 T = TypeVar("T")
 
 
@@ -32,6 +34,14 @@ def _threads_end() -> Iterator[None]:
 def run(transactional_db, sandbox) -> Callable[[Coroutine[Any, Any, T]], T]:
     """Runs a coroutine as a process would, in an event loop of its own, on a database that every thread sees."""
     return asyncio.run
+
+
+@pytest.fixture
+def rings(quick) -> list[str]:
+    """The doorbells that were rung: ids of sessions."""
+    quick["DISPATCHER"] = "tests.agents.watching.ring"
+    RINGS.clear()
+    return RINGS
 
 
 @asynccontextmanager

@@ -9,34 +9,13 @@ import pytest
 
 from convsessions import operations
 from convsessions.agents import DjangoConversationsSession
-from convsessions.delivery.threads import in_thread, submit
+from convsessions.delivery.threads import in_thread
 from convsessions.exceptions import IdempotencyConflict, RemoteReadFailed, WriteNotSettled, WriteRefused
 from convsessions.models import ConversationSession, RequestAttempt, WriteIntent
 from convsessions.states import WriteState
-from tests.histories import append, append_requests, eventually, messages, remote_texts, texts
+from tests.histories import append, append_requests, eventually, messages, texts
 
-RINGS: list[str] = []
-
-
-def ring(session_id: str) -> None:
-    RINGS.append(session_id)
-
-
-@pytest.fixture(autouse=True)
-def rings(quick):
-    """The doorbells that were rung: ids of sessions."""
-    quick["DISPATCHER"] = "tests.agents.test_faults.ring"
-    RINGS.clear()
-    return RINGS
-
-
-async def in_flight():
-    """Returns when a request that appends is on its way."""
-    await in_thread(eventually, RequestAttempt.objects.filter(operation="append_items", outcome=None).exists)
-
-
-def the_history(sandbox):
-    return remote_texts(sandbox, ConversationSession.objects.get())
+from .watching import the_history
 
 
 def test_45_items_with_each_reply_lost_once(run, sandbox):
@@ -245,140 +224,3 @@ def test_a_cancelled_write_raises(run, sandbox):
 
     with pytest.raises(WriteRefused, match="is cancelled: author"):
         run(story())
-
-
-# -- others at work --------------------------------------------------------------------------------------------------
-
-
-def test_what_was_queued_before_goes_first(run, sandbox):
-    session = operations.create_session(key="k")
-    for prefix in "ab":
-        append(session, 1, prefix=prefix)
-
-    run(DjangoConversationsSession(key="k").add_items(messages(1, prefix="c")))
-
-    assert the_history(sandbox) == ["a0", "b0", "c0"]
-
-
-def test_a_call_waits_its_turn_behind_a_worker(run, sandbox):
-    session = operations.create_session(key="k")
-    append(session, 45, prefix="a")
-    sandbox.settings(latency=0.1)
-    worker = submit(operations.deliver, session.pk)
-    eventually(RequestAttempt.objects.exists)
-
-    run(DjangoConversationsSession(key="k").add_items(messages(1, prefix="b")))
-    worker.result()
-
-    assert the_history(sandbox) == [*texts(messages(45, prefix="a")), "b0"]
-
-
-def test_what_is_queued_behind_is_left_to_others(run, sandbox, rings):
-    async def story():
-        session = DjangoConversationsSession(key="k")
-        await session.add_items(messages(1, prefix="a"))
-        sandbox.settings(latency=0.3)
-        adding = asyncio.create_task(session.add_items(messages(25, prefix="b")))
-        await in_flight()
-        row = await in_thread(ConversationSession.objects.get)
-        await operations.aappend_items(row.pk, messages(25, prefix="c"))
-        await adding
-        return row
-
-    row = run(story())
-
-    assert list(WriteIntent.objects.order_by("sequence").values_list("state", flat=True)) == ["saved"] * 2 + ["pending"]
-    assert rings == [str(row.pk)]
-
-
-def test_no_doorbell_is_rung_for_what_is_delivered_at_once(run, sandbox, rings):
-    run(DjangoConversationsSession(key="k").add_items(messages(45)))
-
-    assert rings == []
-
-
-def test_a_slow_session_keeps_no_other_waiting(run, sandbox, quick):
-    quick["REQUEST_TIMEOUT"] = 20.0
-
-    async def story():
-        slow, quick = (DjangoConversationsSession(key=key) for key in ("slow", "quick"))
-        await slow.add_items(messages(1))
-        sandbox.fault("hang_after", operation="append_items", seconds=5, times=1)
-        adding = asyncio.create_task(slow.add_items(messages(1)))
-        await in_flight()
-        await asyncio.sleep(0.2)  # the fault is taken by the request that comes first
-        await quick.add_items(messages(1))
-        assert not adding.done()
-        await adding
-
-    run(story())
-
-
-# -- cancellation ----------------------------------------------------------------------------------------------------
-
-
-def cancelled_in_the_middle(sandbox, times=1):
-    async def story():
-        session = DjangoConversationsSession(key="k")
-        await session.add_items(messages(1, prefix="before"))
-        sandbox.settings(latency=0.3)
-        adding = asyncio.create_task(session.add_items(messages(45)))
-        await in_flight()
-        for _ in range(times):
-            adding.cancel()
-            await asyncio.sleep(0.01)
-        with pytest.raises(asyncio.CancelledError):
-            await adding
-        sandbox.settings(latency=0)
-
-    return story()
-
-
-@pytest.mark.parametrize("times", [1, 3])
-def test_a_cancellation_lets_the_request_in_flight_settle_and_leaves_the_rest_to_workers(run, sandbox, rings, times):
-    run(cancelled_in_the_middle(sandbox, times))
-
-    session = ConversationSession.objects.get()
-    write = WriteIntent.objects.latest("sequence")
-    assert session.lease_token is None
-    assert not RequestAttempt.objects.filter(outcome=None).exists()
-    assert (write.state, write.items_saved) == (WriteState.SENDING, 20)
-    assert rings == [str(session.pk)]
-    operations.deliver(session.pk)
-    assert the_history(sandbox) == ["before0", *texts(messages(45))]
-
-
-def test_a_cancellation_while_it_waits_for_another_worker(run, sandbox, rings):
-    session = operations.create_session(key="k")
-    append(session, 45, prefix="a")
-    sandbox.settings(latency=0.5)
-    worker = submit(operations.deliver, session.pk)
-    eventually(RequestAttempt.objects.exists)
-
-    async def story():
-        adding = asyncio.create_task(DjangoConversationsSession(key="k").add_items(messages(1, prefix="b")))
-        await in_thread(eventually, lambda: WriteIntent.objects.count() == 2)
-        adding.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await adding
-        assert worker.running()
-
-    run(story())
-    worker.result()
-    assert the_history(sandbox) == [*texts(messages(45, prefix="a")), "b0"]
-
-
-def test_a_timeout_is_a_cancellation(run, sandbox):
-    async def story():
-        session = DjangoConversationsSession(key="k")
-        await session.add_items(messages(1, prefix="before"))
-        sandbox.settings(latency=0.3)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await session.add_items(messages(45))
-        sandbox.settings(latency=0)
-        await session.add_items(messages(45))
-        return await session.get_items()
-
-    assert texts(run(story())) == ["before0", *texts(messages(45))]
-    assert WriteIntent.objects.count() == 2

@@ -15,9 +15,21 @@ from convsessions.models import ConversationSession, WriteIntent
 
 from . import documented
 
+A, B = {"topic": "a"}, {"topic": "b"}
+"""Metadata."""
+
 
 def message(text: str = "Hello") -> dict[str, Any]:
     return {"type": "message", "role": "user", "content": text}
+
+
+def create(client, fields, **headers):
+    return client.post("/api/sessions/", fields, format="json", headers=headers)
+
+
+def remote_metadata(sandbox, session) -> dict:
+    session.refresh_from_db()
+    return sandbox.conversation(session.conversation_id)["metadata"]
 
 
 def person(name: str, *permissions: str, staff: bool = False) -> APIClient:

@@ -14,17 +14,15 @@ from convsessions.exceptions import (
     ConversationTaken,
     ConvsessionsError,
     IdempotencyConflict,
-    IllegalMove,
     InvalidInput,
     InvalidItem,
     KeyTaken,
     SessionNotFound,
     WriteNotFound,
-    WriteNotSettled,
 )
 from convsessions.models import ConversationSession, WriteChunk, WriteIntent
-from convsessions.states import CancelCause, WriteKind, WriteState
-from tests.histories import append, append_requests, eventually, messages
+from convsessions.states import WriteState
+from tests.histories import append, messages
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -203,157 +201,3 @@ def test_unknown_ids_are_told(db):
         operations.append_items(uuid.uuid4(), messages(1))
     with pytest.raises(WriteNotFound):
         operations.get_write(uuid.uuid4())
-
-
-def test_a_pending_write_is_cancelled_at_once(sandbox, session):
-    first, second = append(session, 3), append(session, 3, prefix="second")
-    operations.cancel_write(first.pk)
-    operations.deliver(session.pk)
-
-    cancelled = operations.get_write(first.pk)
-    assert (cancelled.state, cancelled.cancel_cause) == (WriteState.CANCELLED, CancelCause.AUTHOR)
-    assert operations.get_write(second.pk).state == WriteState.SAVED
-    assert len(sandbox.items(ConversationSession.objects.get().conversation_id)) == 3
-
-
-def test_a_settled_write_cannot_be_cancelled(sandbox, session):
-    write = append(session, 1)
-    operations.deliver(session.pk)
-    with pytest.raises(IllegalMove):
-        operations.cancel_write(write.pk)
-
-
-def test_a_cancelled_upload_says_what_of_it_is_saved(sandbox, session):
-    write = append(session, 60)
-    operations.deliver(session.pk, budget=0)  # creates the conversation
-    operations.deliver(session.pk, budget=0)  # sends the first chunk
-    operations.cancel_write(write.pk)
-    operations.deliver(session.pk)
-
-    cancelled = operations.get_write(write.pk)
-    assert (cancelled.state, cancelled.items_saved) == (WriteState.CANCELLED, 20)
-    assert list(cancelled.chunks.values_list("state", flat=True)) == ["saved", "cancelled", "cancelled"]
-    assert len(sandbox.items(ConversationSession.objects.get().conversation_id)) == 20
-
-
-def test_a_clear_supersedes_what_is_queued_before_it(sandbox, session):
-    first = append(session, 1)
-    operations.deliver(session.pk)
-    queued = [append(session, 1), operations.pop_item(session.pk)]
-    clear = operations.clear_session(session.pk)
-    after = append(session, 2, prefix="after")
-    operations.deliver(session.pk)
-
-    for write in queued:
-        dropped = operations.get_write(write.pk)
-        assert (dropped.state, dropped.cancel_cause) == (WriteState.CANCELLED, CancelCause.CLEAR)
-    assert [operations.get_write(write.pk).state for write in (first, clear, after)] == [WriteState.SAVED] * 3
-    session.refresh_from_db()
-    assert session.generation == 1
-    assert operations.get_write(after.pk).generation == 1
-    assert len(sandbox.items(session.conversation_id)) == 2
-
-
-def test_a_clear_supersedes_an_ambiguous_write(sandbox, session):
-    write = append(session, 5)
-    sandbox.fault("rewritten", operation="append_items")
-    operations.deliver(session.pk)
-    assert operations.get_write(write.pk).state == WriteState.AMBIGUOUS
-
-    clear = operations.clear_session(session.pk)
-    operations.deliver(session.pk)
-
-    assert operations.get_write(write.pk).state == WriteState.CANCELLED
-    assert operations.get_write(clear.pk).state == WriteState.SAVED
-
-
-def test_a_clear_during_an_upload_settles_what_is_in_flight_first(sandbox, session):
-    write = append(session, 60)
-    sandbox.fault("hang_after", operation="append_items", skip=1, seconds=0.5)
-    worker = threading.Thread(target=deliver_and_close, args=(session.pk,))
-    worker.start()
-    eventually(lambda: [row for row in append_requests(sandbox, session)[1:] if row["finished_at"] is None])
-    session.refresh_from_db()
-    conversation_id = session.conversation_id
-    clear = operations.clear_session(session.pk)
-    worker.join()
-
-    stopped = operations.get_write(write.pk)
-    assert (stopped.state, stopped.items_saved) == (WriteState.CANCELLED, 40)
-    assert operations.get_write(clear.pk).state == WriteState.SAVED
-    assert sandbox.conversation(conversation_id)["deleted"] is True
-    assert len(sandbox.items(conversation_id)) == 40
-
-
-def deliver_and_close(session_id):
-    try:
-        operations.deliver(session_id)
-    finally:
-        connection.close()
-
-
-def test_pop_removes_the_newest_item_and_keeps_it(sandbox, session):
-    append(session, 3)
-    pop = operations.pop_item(session.pk)
-    after = append(session, 1, prefix="after")
-    operations.deliver(session.pk)
-
-    popped = operations.get_write(pop.pk)
-    assert (popped.kind, popped.state) == (WriteKind.POP, WriteState.SAVED)
-    assert popped.popped["content"][0]["text"] == "m2"
-    assert operations.get_write(after.pk).state == WriteState.SAVED
-    session.refresh_from_db()
-    assert [item["content"][0]["text"] for item in sandbox.items(session.conversation_id)] == ["m0", "m1", "after0"]
-
-
-@pytest.mark.parametrize("kind", ["lost_after", "lost_before", "error_after", "error_before"])
-def test_pop_never_removes_a_second_item(sandbox, session, kind):
-    append(session, 3)
-    operations.pop_item(session.pk)
-    sandbox.fault(kind, operation="delete_item")
-    operations.deliver(session.pk)
-
-    session.refresh_from_db()
-    assert len(sandbox.items(session.conversation_id)) == 2
-
-
-@pytest.mark.parametrize("kind", ["lost_after", "lost_before", "error_after", "error_before"])
-def test_clear_survives_a_lost_reply(sandbox, session, kind):
-    append(session, 3)
-    operations.deliver(session.pk)
-    session.refresh_from_db()
-    conversation_id = session.conversation_id
-    clear = operations.clear_session(session.pk)
-    sandbox.fault(kind, operation="delete_conversation")
-    operations.deliver(session.pk)
-
-    assert operations.get_write(clear.pk).state == WriteState.SAVED
-    assert sandbox.conversation(conversation_id)["deleted"] is True
-
-
-def test_waiting_returns_the_settled_write(sandbox, session):
-    write = append(session, 3)
-    worker = threading.Thread(target=deliver_and_close, args=(session.pk,))
-    worker.start()
-    assert operations.wait_for_write(write.pk, timeout=10).state == WriteState.SAVED
-    worker.join()
-
-
-def test_waiting_tells_when_it_is_not_settled_in_time(session):
-    write = append(session, 3)
-    with pytest.raises(WriteNotSettled) as caught:
-        operations.wait_for_write(write.pk, timeout=0.05)
-    assert caught.value.write.pk == write.pk
-
-
-def test_waiting_delivering_and_reading_are_refused_inside_a_transaction(sandbox, session):
-    write = append(session, 3)
-    operations.deliver(session.pk)
-    for work in (
-        lambda: operations.wait_for_write(write.pk, timeout=1),
-        lambda: operations.deliver(session.pk),
-        lambda: operations.get_items(session.pk),
-        lambda: operations.verify_session(session.pk),
-    ):
-        with transaction.atomic(), pytest.raises(RuntimeError):
-            work()
