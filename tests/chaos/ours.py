@@ -15,14 +15,12 @@ from convsessions.models import ConversationSession, Reconciliation, RequestAtte
 from convsessions.sandbox.testing import SandboxProcess
 from convsessions.states import OutcomeKind, Verdict
 
-from .history import Tally, expected_texts
+from .history import FOREIGN, Tally, expected_texts
 from .plan import UNDECIDABLE_FAULTS, Act, Fault, Timings, acts, faults
 from .workers import Workers
 
 LANES = {"append_items": 6, "list_items": 2, "create_conversation": 2, "delete_item": 1, "delete_conversation": 1}
 """Faults that are armed at the same time, per operation."""
-FOREIGN = "A foreign writer was here."
-"""What the sandbox's foreign writer appends: nobody's loss and nobody's double."""
 
 
 @dataclass(frozen=True, slots=True)
