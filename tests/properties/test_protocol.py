@@ -12,7 +12,6 @@ import logging
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -29,17 +28,20 @@ from hypothesis.stateful import (
 
 from convsessions import operations
 from convsessions.delivery import drivers, protocol
-from convsessions.delivery.protocol import Ending, Report
-from convsessions.delivery.settling import MAX_SENDS
+from convsessions.delivery.protocol import Ending
 from convsessions.exceptions import IllegalMove
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, Reconciliation, RequestAttempt, WriteChunk, WriteIntent
 from convsessions.remote.calls import Pause
-from convsessions.states import ACTIVE_STATES, CancelCause, RefusalPolicy, Resolution, Verdict, WriteKind, WriteState
+from convsessions.states import RefusalPolicy, Resolution, WriteKind, WriteState
 
+from .expectations import FOREIGN
+from .healing import Healing
+from .invariants import Invariants
 from .profiles import STATEFUL
 from .remote_model import BAD, Fault, RemoteModel
 from .simulated_time import SimulatedTime
+from .workers import Seen, Worker
 
 SETTINGS = {
     "REQUEST_TIMEOUT": 1.0,
@@ -65,49 +67,6 @@ def no_client(session: Any) -> None:
     """`drivers.perform` is the model's here."""
 
 
-@dataclass
-class Worker:
-    """One worker: its generator, what it asked for last, and the outcome that it has not been told yet."""
-
-    session_id: Any
-    delivery: Any
-    token: Any = None
-    request: Any = None
-    outcome: Any = None
-    performed: bool = False
-    report: Report | None = None
-
-    def send(self, outcome: Any) -> None:
-        self.performed, self.outcome = False, None
-        try:
-            self.request = self.delivery.send(outcome)
-        except StopIteration as end:
-            self.request, self.report = None, end.value
-
-
-class Seen:
-    """What there is to choose from for the next step: noted once a step, for the preconditions ask often."""
-
-    def __init__(self) -> None:
-        self.open: list[WriteIntent] = []
-        self.ambiguous: list[WriteIntent] = []
-        self.refused: list[WriteIntent] = []
-        self.conversations: list[tuple[str, int]] = []
-        self.overtaken: list[Worker] = []
-
-    def note(self, index: int, session: ConversationSession, writes: list[WriteIntent], machine: Protocol) -> None:
-        for write in writes:
-            write.session = session
-        self.open += [write for write in writes if not write.settled]
-        self.ambiguous += [write for write in writes if write.state == WriteState.AMBIGUOUS]
-        self.refused += [write for write in writes if write.state == WriteState.REFUSED]
-        if session.conversation_id in machine.remote.conversations:
-            self.conversations.append((session.conversation_id, index))
-        workers = [worker for worker in machine.workers if worker.session_id == session.pk]
-        self.overtaken += [worker for worker in workers if worker.token != session.lease_token]
-
-
-FOREIGN = {"type": "message", "role": "user", "content": "foreign 0"}
 FAULTS = st.sampled_from(Fault)
 FEW_FAULTS = st.lists(st.just(Fault.NONE) | FAULTS, min_size=1, max_size=12)
 ONE_OF = st.integers(0, 9)
@@ -119,7 +78,7 @@ BAD_ITEMS = st.just(frozenset[int]()) | st.frozensets(st.integers(0, 12), max_si
 POLICIES = st.sampled_from(RefusalPolicy)
 
 
-class Protocol(RuleBasedStateMachine):
+class Protocol(Invariants, Healing, RuleBasedStateMachine):
     monkeypatch: pytest.MonkeyPatch
 
     @initialize(adopted=st.booleans(), others=st.booleans(), items=ITEMS)
@@ -133,24 +92,12 @@ class Protocol(RuleBasedStateMachine):
         self.sessions = [first.pk, *(operations.create_session().pk for _ in range(1, SESSIONS))]
         self.adopted, self.others = adopted, others
         self.workers: list[Worker] = []
-        self.records: dict[uuid.UUID, list[str]] = {}
-        """The texts of each write, as its author knows them."""
-        self.earlier: list[tuple[uuid.UUID, int, list[str]]] = []
-        """What of a write was saved before it was refused and tried again: the write, its sequence then, the texts."""
-        self.disturbed: set[int] = set()
-        """Sessions with a foreign writer or a request that was applied twice: only these may need a person."""
-        self.deleted_by_others: set[str | None] = set()
+        self.records, self.earlier, self.disturbed, self.deleted_by_others = {}, [], set(), set()
         self.count = 0
         self.seen = Seen()
         rung.clear()
         for index in range(SESSIONS):
             self.record_write(index, "append", items)
-
-    def session(self, index: int) -> ConversationSession:
-        return ConversationSession.objects.get(pk=self.sessions[index])
-
-    def writes(self, index: int) -> list[WriteIntent]:
-        return list(WriteIntent.objects.filter(session_id=self.sessions[index]).order_by("sequence"))
 
     # -- authors -----------------------------------------------------------------------------------------------------
 
@@ -346,39 +293,6 @@ class Protocol(RuleBasedStateMachine):
             self.nothing_from_before_a_clear_is_there(writes, session)
             self.chunks_agree_with_their_write(writes)
 
-    def one_write_is_active(self, writes: list[WriteIntent]) -> None:
-        assert sum(write.state in ACTIVE_STATES for write in writes) <= 1
-
-    def work_is_not_stranded(self, writes: list[WriteIntent], session: ConversationSession) -> None:
-        head = next((write for write in writes if not write.settled), None)
-        if head is not None and head.state != WriteState.AMBIGUOUS:
-            assert session.wake_at is not None
-
-    def nothing_from_before_a_clear_is_there(self, writes: list[WriteIntent], session: ConversationSession) -> None:
-        present = set(self.remote.texts(session.conversation_id))
-        for write in writes:
-            if write.sequence < last_clear(writes):
-                assert not present & set(self.records[write.pk])
-
-    def chunks_agree_with_their_write(self, writes: list[WriteIntent]) -> None:
-        chunks: dict[uuid.UUID, list[tuple[str, int]]] = {write.pk: [] for write in writes}
-        rows = WriteChunk.objects.filter(write__in=chunks).order_by("first_item")
-        skipping = {write.pk for write in writes if write.on_refusal == RefusalPolicy.SKIP}
-        for write_id, state, items in rows.values_list("write_id", "state", "item_count"):
-            if state != WriteState.REFUSED or write_id not in skipping:
-                chunks[write_id].append((state, items))
-        for write in writes:
-            saved = [items for state, items in chunks[write.pk] if state == WriteState.SAVED]
-            states = [state for state, _ in chunks[write.pk]]
-            assert states[: len(saved)] == [WriteState.SAVED] * len(saved)
-            rolled_back = write.state == WriteState.CANCELLED and write.resolution == Resolution.ROLLBACK
-            if write.kind == WriteKind.CLEAR:  # one that erases counts what it deletes
-                continue
-            assert write.items_saved == (0 if rolled_back else sum(saved))
-            first, others = states[len(saved) : len(saved) + 1], set(states[len(saved) + 1 :])
-            assert set(first) <= FIRST_UNSAVED[WriteState(write.state)]
-            assert others <= OTHERS_UNSAVED[WriteState(write.state)]
-
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def teardown(self) -> None:
@@ -402,138 +316,6 @@ class Protocol(RuleBasedStateMachine):
             happened[f"request {outcome} {code}"] += 1
         for verdict, resolution in sorted(set(Reconciliation.objects.values_list("verdict", "resolution"))):
             happened[f"verdict {verdict} {resolution}"] += 1
-
-    def heal(self) -> None:
-        """No more faults; an honest operator. Only what sweeps find is delivered."""
-        for _ in range(60):
-            self.time.spend(70.0)
-            self.deliver_due()
-            is_open = [write for index in range(SESSIONS) for write in self.writes(index) if not write.settled]
-            for write in is_open:
-                if write.state == WriteState.AMBIGUOUS:
-                    self.decide_honestly(write)
-            if not is_open:
-                return
-        raise AssertionError("it never became quiet")
-
-    def decide_honestly(self, write: WriteIntent) -> None:
-        index = self.sessions.index(write.session_id)
-        inspection = operations.inspect_write(write.pk)
-        gave_up = any(chunk.attempts >= MAX_SENDS for chunk in write.chunks.all())
-        assert index in self.disturbed or gave_up
-        self.check_evidence(write, inspection)
-        resolution = HONEST[Verdict(inspection.verdict)]
-        if resolution not in inspection.possible:
-            resolution = Resolution.ABANDON
-        operations.resolve_write(write.pk, resolution, reason="honestly", evidence=inspection.token)
-
-    def check_evidence(self, write: WriteIntent, inspection: Any) -> None:
-        """The evidence shown to a person is what the remote holds."""
-        chunk = write.chunks.filter(state=WriteState.AMBIGUOUS).first()
-        if chunk is None:
-            return
-        ours = [item["content"] for item in chunk.items]
-        there = self.remote.texts(self.session(self.sessions.index(write.session_id)).conversation_id)
-        copies = sum(there[at : at + len(ours)] == ours for at in range(len(there)))
-        assert len(inspection.evidence["runs"]) == copies
-        assert (inspection.verdict == Verdict.ABSENT) == (not set(ours) & set(there))
-
-    def check_history(self, index: int) -> None:
-        expected, undefined = self.expected(index)
-        present = self.remote.texts(self.session(index).conversation_id)
-        others = undefined | self.deleted_by_others | {text for text in present if text.startswith("foreign")}
-        assert [text for text in present if text not in others] == [text for text in expected if text not in others]
-        session = self.session(index)
-        assert self.remote.metadata.get(session.conversation_id, session.metadata) == session.metadata
-        if index not in self.disturbed:
-            assert not operations.verify_session(self.sessions[index])
-
-    def expected(self, index: int) -> tuple[list[str], set[str]]:
-        """The texts that the history must hold, in order; and those of which the journal says that it is not known."""
-        cleared = last_clear(self.writes(index))
-        texts = [FOREIGN["content"]] if index == 0 and self.adopted and not cleared else []
-        undefined: set[str] = set()
-        for sequence, write, given in self.parts(index):
-            if sequence <= cleared:
-                assert write.settled
-            elif write.kind == WriteKind.APPEND:
-                texts += given
-                if self.left_by_an_operator(write) or self.left_to_a_clear(write):
-                    undefined |= set(self.records[write.pk])
-            elif write.kind == WriteKind.POP and write.state == WriteState.SAVED:
-                self.check_pop(write, texts, index)
-        return texts, undefined
-
-    def parts(self, index: int) -> list[tuple[int, WriteIntent, list[str]]]:
-        """Each write, with what of it took effect at which place in the order: (sequence, write, its saved texts)."""
-        parts: list[tuple[int, WriteIntent, list[str]]] = []
-        for write in self.writes(index):
-            before = [(sequence, texts) for of, sequence, texts in self.earlier if of == write.pk]
-            told = sum(len(texts) for _, texts in before)
-            rolled_back = write.resolution == Resolution.ROLLBACK
-            parts += [(sequence, write, [] if rolled_back else texts) for sequence, texts in before]
-            parts.append((write.sequence, write, self.taken(write)[told : write.items_saved]))
-        return sorted(parts, key=lambda part: part[0])
-
-    def taken(self, write: WriteIntent) -> list[str]:
-        """The texts of `write` without those that were skipped, each of which the API had said no to."""
-        texts = self.records[write.pk]
-        skipped = {texts[one["item"]] for one in write.skipped}
-        assert skipped <= self.remote.refused
-        return [text for text in texts if text not in skipped]
-
-    def check_pop(self, write: WriteIntent, texts: list[str], index: int) -> None:
-        popped = write.popped and write.popped["content"]
-        was_refused = any(of == write.pk for of, _, _ in self.earlier)  # then it keeps the item that it had found
-        if index not in self.disturbed and not was_refused:
-            assert popped == (texts[-1] if texts else None)
-        if popped in texts:
-            texts.remove(popped)
-
-    def left_to_a_clear(self, write: WriteIntent) -> bool:
-        """Nothing holds up a clear for long; where it is cancelled after all, the last evidence says what is open."""
-        last = write.reconciliations.last()
-        return write.cancel_cause == CancelCause.CLEAR and last is not None and last.verdict not in DECIDED
-
-    def left_by_an_operator(self, write: WriteIntent) -> bool:
-        decided = set(write.reconciliations.exclude(resolution="").values_list("resolution", flat=True))
-        return bool(decided & {Resolution.ACCEPT, Resolution.RESEND, Resolution.ABANDON})
-
-
-def last_clear(writes: list[WriteIntent]) -> int:
-    """The sequence of the last clear that took effect."""
-    cleared = [write.sequence for write in writes if (write.kind, write.state) == (WriteKind.CLEAR, WriteState.SAVED)]
-    return max(cleared, default=0)
-
-
-NOTHING: set[WriteState] = set()
-FIRST_UNSAVED = {
-    WriteState.PENDING: {WriteState.PENDING},
-    # ambiguous: while an operator's resolution deletes items
-    WriteState.SENDING: {WriteState.PENDING, WriteState.SENDING, WriteState.AMBIGUOUS},
-    WriteState.SAVED: NOTHING,
-    WriteState.AMBIGUOUS: {WriteState.AMBIGUOUS, WriteState.PENDING},
-    # pending: refused before a request of it was sent, as creating its conversation was
-    WriteState.REFUSED: {WriteState.REFUSED, WriteState.PENDING},
-    WriteState.CANCELLED: {WriteState.CANCELLED},
-}
-OTHERS_UNSAVED = {
-    WriteState.PENDING: {WriteState.PENDING},
-    WriteState.SENDING: {WriteState.PENDING},
-    WriteState.SAVED: NOTHING,
-    WriteState.AMBIGUOUS: {WriteState.PENDING},
-    WriteState.REFUSED: {WriteState.PENDING},  # an operator's retry sends them
-    WriteState.CANCELLED: {WriteState.CANCELLED},
-}
-DECIDED = {Verdict.SAVED, Verdict.ABSENT}
-HONEST = {
-    Verdict.SAVED: Resolution.ACCEPT,
-    Verdict.ABSENT: Resolution.RESEND,
-    Verdict.PARTIAL: Resolution.ROLLBACK,
-    Verdict.DUPLICATED: Resolution.REMOVE_DUPLICATES,
-    Verdict.CONTESTED: Resolution.ROLLBACK,
-    Verdict.UNDECIDED: Resolution.RECHECK,
-}
 
 
 @pytest.mark.slow
