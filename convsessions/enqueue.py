@@ -18,6 +18,7 @@ from typing import Any
 
 from django.apps import apps
 from django.db import router, transaction
+from django.utils import timezone
 
 from .conf import conf
 
@@ -133,6 +134,25 @@ def queue_depth() -> int | None:
         return int(get_broker().queue_size())
     except Exception:  # noqa: BLE001 - whatever a broker raises; its text may hold the address with the password
         return None
+
+
+def oldest_task_seconds() -> float | None:
+    """For how long the oldest task in django-q2's ORM queue has been due; None where none is, or the queue is another.
+
+    It grows when no cluster runs, and as well when one runs and hangs: a worker that is killed while it is idle may
+    take the lock of the cluster's inner queue with it, and its own status stays green then (measured).
+    """
+    if not apps.is_installed("django_q"):
+        return None
+    from django_q.conf import Conf  # noqa: PLC0415 - reads the settings on import
+    from django_q.models import OrmQ  # noqa: PLC0415 - not importable where its app is not installed
+
+    if not Conf.ORM:
+        return None
+    now = timezone.now()
+    due = OrmQ.objects.using(Conf.ORM).filter(key=Conf.CLUSTER_NAME, lock__lte=now)
+    since = due.order_by("lock").values_list("lock", flat=True).first()
+    return None if since is None else (now - since).total_seconds()
 
 
 def ensure_sweep_schedule(using: str, **kwargs: Any) -> None:
