@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
@@ -23,7 +23,7 @@ class Shown:
 
     position: int
     label: str
-    text: str
+    text: str = field(repr=False)  # Django logs contexts of templates at DEBUG
     cut: bool
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -50,8 +50,8 @@ class Line:
     position: int | None
     label: str
     remote_id: str
-    sent: Sequence[Segment]
-    stored: Sequence[Segment]
+    sent: Sequence[Segment] = field(repr=False)  # Django logs contexts of templates at DEBUG
+    stored: Sequence[Segment] = field(repr=False)
     paths: Sequence[str]
     owner: Owner | None
     ids: Sequence[str]
