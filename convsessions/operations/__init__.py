@@ -11,6 +11,7 @@ from convsessions.delivery.inquiry import inspect_write
 from convsessions.journal.taking_over import Place
 
 from .delivering import adeliver_ready, answer_doorbell, close_loop, deliver_ready
+from .exporting import export_items
 from .purging import Purged, purge_payloads
 from .reading import (
     MAX_LATEST,
@@ -85,6 +86,7 @@ __all__ = [
     "deliver_ready",
     "digest_of_items",
     "due_sessions",
+    "export_items",
     "get_items",
     "get_latest_items",
     "get_session",
