@@ -116,10 +116,16 @@ class ForeignSite:
     @contextlib.contextmanager
     def running(self, *arguments: str) -> Iterator[Path]:
         """With a command that goes on until it is stopped; gives the file of its output."""
-        log = self.folder / f"{self.settings}-{arguments[0]}.log"
+        with self.launched("manage.py", *arguments) as log:
+            yield log
+
+    @contextlib.contextmanager
+    def launched(self, *arguments: str) -> Iterator[Path]:
+        """As `running`, for any Python program."""
+        log = self.folder / f"{self.settings}-{Path(arguments[1]).name}.log"
         with log.open("a") as out:
             process = subprocess.Popen(
-                [self.python, "manage.py", *arguments], env=self._environment(), cwd=self.folder, stdout=out,
+                [self.python, *arguments], env=self._environment(), cwd=self.folder, stdout=out,
                 stderr=out, start_new_session=True,
             )  # fmt: skip
         try:

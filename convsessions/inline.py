@@ -1,0 +1,41 @@
+"""A DISPATCHER for small sites without a queue: the process that recorded a write delivers it, in a thread.
+
+The request does not wait for the API, nor share its transaction, for doorbells ring after the commit. What it costs: a
+process that is killed, or recycled by its server, leaves the rest undone until somebody delivers it, so that
+``manage.py deliver`` from cron (or `operations.sweep`) has to be the net; and web processes do the work of workers, at
+most ASYNC_THREADS sessions at a time in each. A process that ends by itself first does what it has begun.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import logging
+import os
+import uuid
+
+from . import operations
+from .delivery.threads import Threads
+
+logger = logging.getLogger(__name__)
+
+
+def dispatch_in_thread(session_id: str) -> None:
+    """Deliver the session soon, in this process; returns at once."""
+    _threads(os.getpid()).submit(functools.partial(_deliver, uuid.UUID(session_id)))
+
+
+def _deliver(session_id: uuid.UUID) -> None:
+    try:
+        operations.deliver(session_id)
+    except Exception as error:  # noqa: BLE001 - the journal has it; whoever delivers next goes on
+        # Without its text: a database may quote the row that it refused.
+        logger.error("delivery_failed session=%s error=%s", session_id, type(error).__name__)  # noqa: TRY400
+
+
+@functools.lru_cache(maxsize=1)
+def _threads(pid: int) -> Threads:
+    # Threads do not survive a fork.
+    threads = Threads()
+    atexit.register(threads.close)
+    return threads
