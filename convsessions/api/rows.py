@@ -62,7 +62,7 @@ def writes() -> QuerySet[WriteIntent]:
 
 def progress(write_id: uuid.UUID) -> WriteIntent:
     """A write with its session, chunks (without their payload) and reconciliations (without their evidence)."""
-    chunks = WriteChunk.objects.using(alias()).defer("payload")
+    chunks = WriteChunk.objects.using(alias()).defer("payload", "original")
     reconciliations = Reconciliation.objects.using(alias()).defer("evidence")
     return (
         WriteIntent.objects.using(alias())

@@ -69,7 +69,7 @@ class _Batch:
     def add(self, group: Iterable[PreparedItem]) -> None:
         for item in group:
             self.items.append(item)
-            self.size += len(item.text) + 1
+            self.size += _bytes(item)
 
 
 def _chunk(first: int, items: Sequence[PreparedItem]) -> Chunk:
@@ -83,7 +83,12 @@ def _chunk(first: int, items: Sequence[PreparedItem]) -> Chunk:
 
 
 def _size(group: Iterable[PreparedItem]) -> int:
-    return sum(len(item.text) + 1 for item in group)
+    return sum(map(_bytes, group))
+
+
+def _bytes(item: PreparedItem) -> int:
+    """What it adds to a payload, or to the items as given, which stand in the same row of the journal."""
+    return max(len(item.text), len(item.original or "")) + 1
 
 
 def _groups(items: Iterator[PreparedItem], max_items: int, max_bytes: int) -> Iterator[list[PreparedItem]]:

@@ -52,13 +52,15 @@ class Rules:
     """What is taken.
 
     max_items: of one append. max_item_bytes: of one item's JSON as sent. types: those that are known.
-    refuse_unknown: whether an item of another type is refused.
+    refuse_unknown: whether an item of another type is refused. max_stored_bytes: what the database takes of an item
+    as sent and as given together, escaped as in an SQL literal; None: any.
     """
 
     max_items: int
     max_item_bytes: int
     types: Vocabulary = field(default=TABLE, repr=False)
     refuse_unknown: bool = False
+    max_stored_bytes: int | None = None
 
 
 def prepare_items(items: object, rules: Rules) -> Intake:
@@ -107,7 +109,14 @@ def _prepare(item: object, path: str, rules: Rules) -> tuple[str, PreparedItem |
     if len(sent) > rules.max_item_bytes:
         raise InvalidItem(path, f"is {len(sent)} bytes of JSON, more than {rules.max_item_bytes}", code="too_large")
     original = None if sent is text else text
+    if rules.max_stored_bytes is not None and _escaped(sent) + _escaped(original or "") > rules.max_stored_bytes:
+        raise InvalidItem(path, "is more than the database takes in one statement", code="too_large")
     return text, PreparedItem(text=sent, type=kind, call_id=_call_id(clean), original=original)
+
+
+def _escaped(text: str) -> int:
+    """Bytes of an SQL literal of JSON in ASCII, as MySQL's client library writes it."""
+    return len(text) + text.count("\\") + text.count('"') + text.count("'")
 
 
 def _call_id(item: dict[str, Any]) -> str:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import logging
 from functools import cache
 
+from django.db import connections
+
 from convsessions.conf import conf
 from convsessions.items.intake import Intake, Rules, prepare_items
 from convsessions.items.kinds import Vocabulary, with_types
+from convsessions.journal.locking import alias
 from convsessions.remote.vocabulary import item_types
+
+OTHER_BYTES = 64 * 1024
 
 logger = logging.getLogger(__name__)
 
@@ -23,12 +28,27 @@ def take_in(items: object) -> Intake:
         max_item_bytes=conf.MAX_ITEM_BYTES,
         types=_known(),
         refuse_unknown=conf.UNKNOWN_ITEM_TYPES == "refuse",
+        max_stored_bytes=_statement_bytes(alias()),
     )
     intake = prepare_items(items, rules)
     if conf.UNKNOWN_ITEM_TYPES == "warn":
         for kind in sorted(intake.unknown):
             logger.warning("unknown_item_type type=%s", kind)
     return intake
+
+
+@cache
+def _statement_bytes(using: str) -> int | None:
+    """MariaDB and MySQL hang up on a longer packet (by default 16 MiB); other databases have no limit near that."""
+    connection = connections[using]
+    if connection.vendor != "mysql":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@max_allowed_packet")
+        (packet,) = cursor.fetchone()
+    # What stands beside the content in the statement; and a cipher makes four bytes of three.
+    room = int(packet) - OTHER_BYTES
+    return room if conf.CIPHER is None else room * 3 // 4
 
 
 @cache
