@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase
 
 import pytest
 from django.db import connection
@@ -22,8 +23,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def large(number):
-    """An item with 5 MB of text that differs from its neighbours at both ends, and an id, so that it is sent changed."""
-    text = f"{number}".ljust(TEXT_BYTES - 10, "abcdefghijklmnopqrstuvwxyz"[number]) + f"{number:010}"
+    """An item with 5 MB of text that differs from others at both ends, and an id, so that it is sent changed."""
+    text = f"{number}".ljust(TEXT_BYTES - 10, ascii_lowercase[number]) + f"{number:010}"
     return {"id": f"msg_{number}", "role": "user", "content": text}
 
 
