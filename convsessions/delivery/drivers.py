@@ -59,10 +59,11 @@ async def adeliver(
     """
     ending = ending or asyncio.Event()
     delivery = protocol.deliver(session_id, using=alias(), budget=budget, through=through, asked_to_end=ending.is_set)
-    return await uninterrupted(_adeliver(delivery, session_id, client, ending), ending)
+    return await uninterrupted(drive(delivery, lambda: session_id, client, ending), ending)
 
 
-async def _adeliver(delivery: Delivery, session_id: uuid.UUID, client: Any, ending: asyncio.Event) -> Report:
+async def drive(delivery: Delivery, whose: Callable[[], uuid.UUID], client: Any, ending: asyncio.Event) -> Report:
+    """Carry out `delivery` to its end. `whose` is asked for the session once there is a request to make."""
     outcome: Outcome | None = None
     while True:
         request = await threads.in_thread(_advance, delivery, outcome)
@@ -72,7 +73,7 @@ async def _adeliver(delivery: Delivery, session_id: uuid.UUID, client: Any, endi
             await pause(request.seconds, ending)
             outcome = None
         else:
-            client = client or await _async_client(session_id)
+            client = client or await _async_client(whose())
             outcome = await aperform(request, client)
 
 

@@ -15,7 +15,7 @@ from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, WriteIntent
 from convsessions.remote import clock
 
-from . import drivers
+from . import drivers, protocol
 from .threads import in_thread, refuse_transaction
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
@@ -41,11 +41,15 @@ async def _write_through(
 ) -> WriteIntent:
     ends = clock.now() + patience
     await refuse_transaction()
-    write = await in_thread(_silently, record)
-    if write.settled:
-        return await in_thread(_again, write)
-    await _deliver(write.session_id, write.sequence, ends, client, ending)
-    write = await in_thread(_again, write)
+    written: list[WriteIntent] = []
+
+    def recorded() -> WriteIntent:
+        written.append(record())
+        return written[-1]
+
+    delivery = protocol.deliver_recorded(recorded, using=alias(), budget=patience, asked_to_end=ending.is_set)
+    await drivers.drive(delivery, lambda: written[-1].session_id, client, ending)
+    write = await in_thread(_again, written[-1])
     if write.settled:
         return write
     try:
@@ -104,11 +108,6 @@ def _session_and_busy(session_id: uuid.UUID) -> tuple[ConversationSession, bool]
 
 def _again(write: WriteIntent) -> WriteIntent:
     return WriteIntent.objects.using(alias()).select_related("session").get(pk=write.pk)
-
-
-def _silently(record: Callable[[], WriteIntent]) -> WriteIntent:
-    with enqueue.doorbells_off():
-        return record()
 
 
 def _head(session_id: uuid.UUID, through: int) -> WriteIntent | None:

@@ -25,10 +25,12 @@ import uuid
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
+from convsessions import enqueue
 from convsessions.conf import conf
 from convsessions.exceptions import LeaseLost
 from convsessions.journal import leases
 from convsessions.journal.turn import Turn
+from convsessions.models import WriteIntent
 from convsessions.reconcile import engine
 from convsessions.reconcile.reading import read_history
 from convsessions.remote.calls import Pause, RemoteCall
@@ -86,6 +88,34 @@ def deliver(
         lease, turn = claimed
         shift = Shift(lease, conf.DELIVERY_BUDGET if budget is None else budget, through, asked_to_end)
         step = plan(turn, shift)
+    return (yield from _carry_on(step, shift))
+
+
+def deliver_recorded(
+    record: Callable[[], WriteIntent], *, using: str, budget: float, asked_to_end: Callable[[], bool] = bool
+) -> Delivery:
+    """As `deliver`, of the write that `record` records and of what stands before it: one commit for record and claim.
+
+    For a caller who waits for the write and looks after it; no doorbell rings for it. Where another worker has the
+    lease, it is recorded all the same. Raises what `record` raises; then nothing is recorded.
+    """
+    written: list[WriteIntent] = []
+
+    def recorded() -> uuid.UUID | None:
+        written.append(record())
+        return None if written[0].settled else written[0].session_id
+
+    with enqueue.doorbells_off(), leases.claim_after(recorded, using=using) as claimed:
+        if claimed is None:
+            return Report(written[0].session_id, Ending.NOTHING_TO_DO)
+        lease, turn = claimed
+        shift = Shift(lease, budget, written[0].sequence, asked_to_end)
+        step = plan(turn, shift)
+    return (yield from _carry_on(step, shift))
+
+
+def _carry_on(step: Step | None, shift: Shift) -> Delivery:
+    session_id = shift.lease.session_id
     try:
         while step is not None:
             shift.steps += 1

@@ -282,7 +282,7 @@ def _same_write(turn: Turn, write_id: object) -> WriteIntent:
 
 
 def _same_chunk(turn: Turn, write: WriteIntent, chunk_id: int | None) -> WriteChunk:
-    chunk = turn.next_chunk(write, payload=False)
+    chunk = turn.chunk_in_hand(write)
     if chunk is None or chunk.pk != chunk_id or chunk.state != WriteState.SENDING:
         raise LeaseLost(f"a chunk of write {write.pk} is not in this worker's hands any more")
     return chunk

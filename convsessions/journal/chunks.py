@@ -6,7 +6,7 @@ import datetime as dt
 import uuid
 from collections.abc import Sequence
 
-from django.db.models import QuerySet
+from django.db.models import Case, F, Q, QuerySet, When
 
 from convsessions.items import codec
 from convsessions.models import WriteChunk, WriteIntent
@@ -14,6 +14,23 @@ from convsessions.states import WriteState
 
 UNSETTLED = (WriteState.PENDING, WriteState.SENDING, WriteState.AMBIGUOUS)
 """States of chunks that are not settled."""
+
+
+def unsettled(write: WriteIntent, using: str) -> QuerySet[WriteChunk]:
+    """The chunks of an append that are not settled, in their order."""
+    # Chunks settle in order, so those before `items_saved` need not be looked at.
+    chunks = write.chunks.db_manager(using).filter(first_item__gte=write.items_saved, state__in=UNSETTLED)
+    return chunks.defer("original").order_by("first_item")
+
+
+def in_hand(write: WriteIntent, using: str) -> tuple[WriteChunk | None, list[WriteChunk]]:
+    """The first of `unsettled`, and the one after it if there is one: one statement, no payload that was sent."""
+    unsent = Case(When(~Q(state=WriteState.SENDING), then=F("payload")))
+    chunks = list(unsettled(write, using).defer("original", "payload").annotate(unsent=unsent)[:2])
+    for chunk in chunks:
+        if chunk.unsent is not None:
+            chunk.payload = chunk.unsent
+    return (chunks[0] if chunks else None), chunks[1:]
 
 
 def chunk_bound(write: WriteIntent, chunk: WriteChunk, ids: Sequence[str], now: dt.datetime, using: str) -> None:

@@ -12,7 +12,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ from django.db import InterfaceError, OperationalError, connections, transaction
 
 from convsessions.conf import conf
 from convsessions.exceptions import LeaseLost
-from convsessions.models import ConversationSession, WriteIntent
+from convsessions.models import ConversationSession
 from convsessions.remote import clock
 
 from .locking import lock_session
@@ -41,38 +41,48 @@ class Lease:
     using: str
 
 
-@contextmanager
-def claim(session_id: uuid.UUID, *, using: str) -> Iterator[tuple[Lease, Turn] | None]:
+Claimed = tuple[Lease, Turn] | None
+
+
+def claim(session_id: uuid.UUID, *, using: str) -> AbstractContextManager[Claimed]:
     """Take the lease of a session and open the first turn; None when somebody else has it or there is nothing to do.
 
     Opens a durable transaction of its own: RuntimeError inside another one. Raises SessionNotFound.
     """
+    return claim_after(lambda: session_id, using=using)
+
+
+@contextmanager
+def claim_after(record: Callable[[], uuid.UUID | None], *, using: str) -> Iterator[Claimed]:
+    """As `claim`, after `record` in the same transaction: what it records and the claim are one commit.
+
+    `record` gives the id of the session, None if there is nothing to claim. When None is yielded, what was recorded
+    is committed all the same.
+    """
     started = clock.now()
     with transaction.atomic(using=using, durable=True):
-        locked, now = lock_session(session_id, using=using)
-        if _is_live(locked, now):
+        session_id = record()
+        if session_id is None:
             yield None
             return
-        if not WriteIntent.objects.using(using).queue(session_id).exists():
+        locked, now = lock_session(session_id, using=using)
+        turn = Turn(locked, now, started, using)
+        if _is_live(locked, now):
+            yield None
+        elif turn.head() is None:
             # Its last open write was cancelled without a worker; the sweep need not come again.
             rows = ConversationSession.objects.using(using).filter(pk=session_id, last_sequence=locked.last_sequence)
             rows.update(wake_at=None)
             yield None
-            return
-        lease = Lease(session_id, uuid.uuid4(), using)
-        # On SQLite without BEGIN IMMEDIATE the read above locked nothing; the row count tells whether we were first.
-        unchanged = ConversationSession.objects.using(using).filter(pk=session_id, lease_token=locked.lease_token)
-        if locked.lease_token is None:
-            unchanged = ConversationSession.objects.using(using).filter(pk=session_id, lease_token__isnull=True)
         else:
-            logger.warning("lease_taken_over session=%s", session_id)
-        if not unchanged.update(lease_token=lease.token, lease_expires_at=now + lease_duration()):
-            yield None
-            return
-        locked.lease_token = lease.token
-        turn = Turn(locked, now, started, using)
-        yield lease, turn
-        turn.close()
+            if locked.lease_token is not None:
+                logger.warning("lease_taken_over session=%s", session_id)
+            lease = Lease(session_id, uuid.uuid4(), using)
+            if not turn.take(lease.token, until=now + lease_duration()):
+                yield None
+                return
+            yield lease, turn
+            turn.close()
 
 
 @contextmanager

@@ -221,17 +221,18 @@ def lock_write(write_id: uuid.UUID, *, using: str) -> tuple[WriteIntent, dt.date
     return write, now
 
 
-def make_due(locked: ConversationSession, now: dt.datetime, *, using: str) -> None:
+def make_due(locked: ConversationSession, now: dt.datetime, *, using: str, last_sequence: int | None = None) -> None:
     """Have somebody look at a locked session soon, of which a write has changed. Requires the caller's transaction.
 
     The holder of a live lease looks for more work under the lock before it gives the lease back, so it needs no
-    doorbell; should it be dead, the sweep comes when the lease ends.
+    doorbell; should it be dead, the sweep comes when the lease ends. `last_sequence`: that of a write which is new.
     """
     row = ConversationSession.objects.using(using).filter(pk=locked.pk)
+    changes = {"version": F("version") + 1, "updated_at": now, "last_sequence": last_sequence or F("last_sequence")}
     if locked.lease_expires_at is not None and locked.lease_expires_at > now:
-        row.update(version=F("version") + 1, updated_at=now)
+        row.update(**changes)
         return
-    row.update(version=F("version") + 1, updated_at=now, wake_at=now)
+    row.update(**changes, wake_at=now)
     enqueue.wake(locked.pk, using=using)
 
 
@@ -287,10 +288,11 @@ def record(
     if nothing_to_do:
         new.state, new.settled_at = WriteState.SAVED, now
     new.save(force_insert=True, using=using)
-    row = ConversationSession.objects.using(using).filter(pk=locked.pk)
-    row.update(last_sequence=new.sequence, version=F("version") + 1, updated_at=now)
-    if not nothing_to_do:
-        make_due(locked, now, using=using)
+    if nothing_to_do:
+        row = ConversationSession.objects.using(using).filter(pk=locked.pk)
+        row.update(last_sequence=new.sequence, version=F("version") + 1, updated_at=now)
+    else:
+        make_due(locked, now, using=using, last_sequence=new.sequence)
     return new, True
 
 

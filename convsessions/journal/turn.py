@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import transaction
+from django.db import connections, transaction
 from django.db.models import F, Q
 from django.dispatch import Signal
 
@@ -30,7 +31,7 @@ from convsessions.states import (
     WriteState,
 )
 
-from .chunks import UNSETTLED, chunk_bound, drop_chunks, split
+from .chunks import chunk_bound, drop_chunks, in_hand, split, unsettled
 from .erasing import erase_content
 from .halves import half_pairs_of
 
@@ -48,6 +49,18 @@ class Turn:
         self._token = locked.lease_token
         self._released = False
         self._head: WriteIntent | None = None
+        self._after: list[WriteChunk] = []
+        self._following: list[WriteChunk] | None = None
+
+    def take(self, token: uuid.UUID, *, until: dt.datetime) -> bool:
+        """Make `token` that of the lease; False where there are no row locks and somebody else came first."""
+        before, self.session.lease_token = self._token, token
+        if connections[self.using].features.has_select_for_update:
+            return True  # `close` writes it
+        # On SQLite without BEGIN IMMEDIATE the lock was none; the row count tells whether we were first.
+        self._token = token
+        unchanged = ConversationSession.objects.using(self.using).filter(pk=self.session.pk, lease_token=before)
+        return bool(unchanged.update(lease_token=token, lease_expires_at=until))
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -58,11 +71,17 @@ class Turn:
             self._head = WriteIntent.objects.using(self.using).queue(self.session.pk).defer("popped").first()
         return self._head
 
-    def next_chunk(self, write: WriteIntent, *, payload: bool = True) -> WriteChunk | None:
-        """The first chunk of an append that is not settled; without its `payload` where that is not needed."""
-        # Chunks settle in order, so those before `items_saved` need not be looked at.
-        chunks = write.chunks.db_manager(self.using).filter(first_item__gte=write.items_saved, state__in=UNSETTLED)
-        return chunks.defer("original", *(() if payload else ("payload",))).first()
+    def next_chunk(self, write: WriteIntent) -> WriteChunk | None:
+        """The first chunk of an append that is not settled."""
+        if self._following is None:
+            return unsettled(write, self.using).first()
+        following, self._following = self._following, None
+        return following[0] if following else None
+
+    def chunk_in_hand(self, write: WriteIntent) -> WriteChunk | None:
+        """As `next_chunk`, without its payload where it is being sent; reads the one after it, too."""
+        chunk, self._after = in_hand(write, self.using)
+        return chunk
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -119,6 +138,8 @@ class Turn:
     def chunk_saved(self, write: WriteIntent, chunk: WriteChunk, ids: Sequence[str]) -> None:
         """The chunk is proven applied: `ids` are its items in the remote history, in order."""
         chunk_bound(write, chunk, ids, self.now, self.using)
+        # What came after it when it was in hand is what comes next now.
+        self._following, self._after = self._after, []
         self.clear_hold(write, also=["items_saved"])
         self.session.tail_anchor = ids[-1] if ids else self.session.tail_anchor
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import tracemalloc
 
 import pytest
 from django.db import connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test.utils import CaptureQueriesContext
 
 from convsessions import operations
-from convsessions.delivery import protocol
+from convsessions.delivery import protocol, threads
 from convsessions.delivery.drivers import perform
 from convsessions.journal.locking import alias
 from convsessions.models import WriteChunk
@@ -20,7 +22,7 @@ from tests.histories import append, messages, remote_texts, texts
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-STATEMENTS_A_CHUNK = 10
+STATEMENTS_A_CHUNK = 9
 COMMITS_A_CHUNK = 1
 
 
@@ -59,13 +61,40 @@ def test_a_chunk_costs_one_commit_and_a_fixed_number_of_statements(sandbox):
     assert four[0] - two[0] == 2 * STATEMENTS_A_CHUNK
 
 
+def test_an_inline_append_of_one_chunk_is_two_commits(sandbox, session, monkeypatch):
+    """Record and claim are one, settling the other."""
+    append(session, 1)
+    operations.deliver(session.pk)
+    commits, commit = [], BaseDatabaseWrapper._commit
+    monkeypatch.setattr(BaseDatabaseWrapper, "_commit", lambda self: commits.append(1) or commit(self))
+
+    write = asyncio.run(operations.write_through(lambda: append(session, 20, prefix="inline"), patience=30))
+
+    assert write.state == WriteState.SAVED
+    assert len(commits) == 2
+    threads.close()
+
+
+def test_what_cannot_be_recorded_claims_nothing(sandbox, session):
+    def refuse():
+        append(session, 1)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        asyncio.run(operations.write_through(refuse, patience=30))
+    threads.close()
+
+    session.refresh_from_db()
+    assert (session.writes.count(), session.lease_token, session.last_sequence) == (0, None, 0)
+
+
 def test_recording_costs_the_same_commits_whatever_its_size(transactional_db):
     session = operations.create_session()
     costs = [statements_and_commits(lambda count=count: append(session, count)) for count in (20, 2000)]
     assert [commits for _, commits in costs] == [1, 1]
-    # the lock, the write, its sequence, the doorbell, and an INSERT for each hundred chunks (SQLite: 83)
-    assert costs[0][0] == 5
-    assert costs[1][0] <= 6
+    # the lock, the write, the session, and an INSERT for each hundred chunks (SQLite: 83)
+    assert costs[0][0] == 4
+    assert costs[1][0] <= 5
 
 
 def test_ten_thousand_items_are_recorded_in_a_few_statements_and_bounded_memory(transactional_db):
