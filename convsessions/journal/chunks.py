@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from django.db.models import Case, F, Q, QuerySet, When
 
@@ -26,7 +27,8 @@ def unsettled(write: WriteIntent, using: str) -> QuerySet[WriteChunk]:
 def in_hand(write: WriteIntent, using: str) -> tuple[WriteChunk | None, list[WriteChunk]]:
     """The first of `unsettled`, and the one after it if there is one: one statement, no payload that was sent."""
     unsent = Case(When(~Q(state=WriteState.SENDING), then=F("payload")))
-    chunks = list(unsettled(write, using).defer("original", "payload").annotate(unsent=unsent)[:2])
+    rows: Any = unsettled(write, using).defer("original", "payload").annotate(unsent=unsent)[:2]
+    chunks = list(rows)
     for chunk in chunks:
         if chunk.unsent is not None:
             chunk.payload = chunk.unsent

@@ -78,9 +78,10 @@ def claim_after(record: Callable[[], uuid.UUID | None], *, using: str) -> Iterat
             if locked.lease_token is not None:
                 logger.warning("lease_taken_over session=%s", session_id)
             lease = Lease(session_id, uuid.uuid4(), using)
-            if not turn.take(lease.token, until=now + lease_duration()):
+            if not _is_first(locked, now, using):
                 yield None
                 return
+            turn.take(lease.token)
             yield lease, turn
             turn.close()
 
@@ -129,6 +130,17 @@ def renew(lease: Lease) -> None:
 def lease_duration() -> dt.timedelta:
     """How long a lease lasts from its last renewal: it outlives the request that was begun with it."""
     return dt.timedelta(seconds=conf.REQUEST_TIMEOUT + conf.LEASE_GRACE)
+
+
+def _is_first(locked: ConversationSession, now: dt.datetime, using: str) -> bool:
+    """Whether the session is as it was read, and from here on nobody else's.
+
+    On SQLite without BEGIN IMMEDIATE the lock was none; a statement that writes is one, and its row count tells.
+    """
+    if connections[using].features.has_select_for_update:
+        return True
+    unchanged = ConversationSession.objects.using(using).filter(pk=locked.pk, lease_token=locked.lease_token)
+    return bool(unchanged.update(updated_at=now))
 
 
 def _is_live(locked: ConversationSession, now: dt.datetime) -> bool:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import connections, transaction
+from django.db import transaction
 from django.db.models import F, Q
 from django.dispatch import Signal
 
@@ -52,15 +52,9 @@ class Turn:
         self._after: list[WriteChunk] = []
         self._following: list[WriteChunk] | None = None
 
-    def take(self, token: uuid.UUID, *, until: dt.datetime) -> bool:
-        """Make `token` that of the lease; False where there are no row locks and somebody else came first."""
-        before, self.session.lease_token = self._token, token
-        if connections[self.using].features.has_select_for_update:
-            return True  # `close` writes it
-        # On SQLite without BEGIN IMMEDIATE the lock was none; the row count tells whether we were first.
-        self._token = token
-        unchanged = ConversationSession.objects.using(self.using).filter(pk=self.session.pk, lease_token=before)
-        return bool(unchanged.update(lease_token=token, lease_expires_at=until))
+    def take(self, lease_token: uuid.UUID) -> None:
+        """Make this the token of the lease; `close` writes it, where the row still has the one that was read."""
+        self.session.lease_token = lease_token
 
     # -- reading -------------------------------------------------------------------------------------------------
 

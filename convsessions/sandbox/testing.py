@@ -156,7 +156,7 @@ class SandboxProcess:
             f"{self.base_url}/sandbox/{path}", data, {"Content-Type": "application/json"}, method=method
         )
         try:
-            with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - as above
+            with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310  # nosec B310
                 return json.load(response)
         except urllib.error.HTTPError as error:
             with error:

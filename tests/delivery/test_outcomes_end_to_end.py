@@ -114,7 +114,7 @@ def test_a_definite_no_ends_the_write_and_says_what_was_saved(sandbox, session, 
 
     refused = operations.get_write(write.pk)
     assert (refused.state, refused.items_saved) == (WriteState.REFUSED, 20)
-    assert (refused.error_code, refused.error_param) == ("bad", "items[3].content")
+    assert (refused.error_code, refused.error_param) == ("bad", "items[23].content")  # the 4th of the 2nd request
     assert list(refused.chunks.values_list("state", flat=True)) == ["saved", "refused", "pending"]
     assert operations.get_write(later.pk).state == WriteState.SAVED
     assert remote_texts(sandbox, session) == [*EXPECTED[:20], "later0"]

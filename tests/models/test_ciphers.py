@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import override_settings
 
 from convsessions import operations
-from convsessions.checks import check_cipher
+from convsessions.checks.values import check_cipher
 from convsessions.exceptions import ContentUnreadable
 from convsessions.models import WriteChunk, WriteIntent
 from convsessions.states import WriteState

@@ -90,10 +90,13 @@ def running(site: ForeignSite, variant: Variant) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_mounts_without_a_warning_does_the_main_job_and_repairs_a_first_ambiguous_write(foreign_site, sandbox, name):
-    variant = VARIANTS[name]
-    foreign_site.become(name, variant)
-    with running(foreign_site, variant):
-        story = Story(foreign_site, variant, sandbox)
+    mounts_and_repairs(foreign_site, sandbox, name, VARIANTS[name])
+
+
+def mounts_and_repairs(site: ForeignSite, sandbox: SandboxProcess, name: str, variant: Variant) -> None:
+    site.become(name, variant)
+    with running(site, variant):
+        story = Story(site, variant, sandbox)
         session, first = story.record()
         assert story.reaches(first, "saved", "refused", "ambiguous") == "saved"
         conversation = story.conversation(session)
