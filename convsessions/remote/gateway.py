@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import openai
 
-from . import clock, outcomes
+from . import clock, outcomes, tracing
 from .calls import ListItems, RemoteCall
 from .outcomes import Outcome
 
@@ -54,9 +54,10 @@ def perform(call: RemoteCall, client: openai.OpenAI) -> Outcome:
     The request runs in a thread of its own. When the deadline comes first, the outcome is unknown, and the thread is
     left to its fate: it can only read, since `_BodyUntil` sends nothing after the deadline.
     """
-    outcome = _perform(call, client)
-    plainer = _without_include(call, outcome)
-    return outcome if plainer is None else _perform(plainer, client)
+    with tracing.span(call) as taken_down:
+        outcome = _perform(call, client)
+        plainer = _without_include(call, outcome)
+        return taken_down(outcome if plainer is None else _perform(plainer, client))
 
 
 def _without_include(call: RemoteCall, outcome: Outcome) -> ListItems | None:
@@ -108,9 +109,10 @@ def _send(call: RemoteCall, client: openai.OpenAI) -> Outcome:
 
 async def aperform(call: RemoteCall, client: openai.AsyncOpenAI) -> Outcome:
     """The async twin of `perform`. A cancellation from outside propagates; the outcome is unknown then."""
-    outcome = await _aperform(call, client)
-    plainer = _without_include(call, outcome)
-    return outcome if plainer is None else await _aperform(plainer, client)
+    with tracing.span(call) as taken_down:
+        outcome = await _aperform(call, client)
+        plainer = _without_include(call, outcome)
+        return taken_down(outcome if plainer is None else await _aperform(plainer, client))
 
 
 async def _aperform(call: RemoteCall, client: openai.AsyncOpenAI) -> Outcome:

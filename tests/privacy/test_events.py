@@ -13,7 +13,7 @@ def test_every_event_is_in_the_readme_and_every_listed_one_is_logged():
     modules = [path for path in (ROOT / "convsessions").rglob("*.py") if "sandbox" not in path.parts]
     logged = {name for path in modules for name in EVENT.findall(path.read_text())}
     readme = (ROOT / "README.md").read_text()
-    entry = readme[readme.index("- **Logs.**") : readme.index("- **Tests of your own.**")]
+    entry = readme[readme.index("- **Logs.**") : readme.index("- **Traces.**")]
     listed = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", entry)) - {"request_id"}
 
     assert listed == logged
