@@ -34,14 +34,14 @@ def agentic_api(folder: Path) -> Iterator[str]:
     with (folder / "agentic.log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "HOME": str(folder)})
     try:
-        _wait(f"http://127.0.0.1:{port}/health", process)
+        wait_until_healthy(f"http://127.0.0.1:{port}/health", process)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()
         process.wait(10)
 
 
-def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
+def wait_until_healthy(url: str, process: subprocess.Popen[bytes]) -> None:
     ends = time.monotonic() + START_SECONDS
     while True:
         try:
@@ -50,5 +50,5 @@ def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
                     return
         except OSError:
             if process.poll() is not None or time.monotonic() > ends:
-                raise RuntimeError("agentic-server did not come up") from None
+                raise RuntimeError(f"{url} did not answer") from None
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Twenty items of 5 MB each in one write: cut by bytes, exact, and no list or page but the one for content loads them."""
+"""Twenty items of 5 MB in one write: cut by bytes, exact, and loaded by no list and no page but that of content."""
 
 from __future__ import annotations
 
