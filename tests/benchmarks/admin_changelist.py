@@ -30,7 +30,7 @@ def main() -> None:
     from tests.benchmarks.big_journal import fill
 
     setup_test_environment(debug=False)
-    databases = setup_databases(verbosity=0, interactive=False, keepdb=options.keep)
+    databases = setup_databases(verbosity=0, interactive=False, keepdb=options.keep, serialized_aliases=[])
     try:
         began = time.perf_counter()
         if WriteIntent.objects.count() != options.writes:
