@@ -28,8 +28,6 @@ class Walk:
         self._conversation_id, self._after, self._tries = conversation_id, "", 0
         self._page: list[str] = []
         """Ids of the last page, as far as they have not turned out to be deleted."""
-        self._given: set[str] = set()
-        """Those of its items, while it is read again from one of them."""
 
     def request(self) -> ListItems:
         return ListItems(
@@ -44,22 +42,20 @@ class Walk:
         """The items that `outcome` brings, none if it has to be asked again. Raises RemoteReadFailed."""
         self.pause = 0.0
         if outcome.then is Then.READ_FROM_START and len(self._page) > 1:
-            self._given = self._given or set(self._page)
             self._page.pop()
             self._after = self._page[-1]
             return []
         if outcome.kind is not OutcomeKind.APPLIED:
             self._wait(outcome)
             return []
-        items = [item for item in outcome.items if id_of(item) not in self._given]
         self._move_on(outcome)
-        return items
+        return outcome.items
 
     def _move_on(self, outcome: Outcome) -> None:
         self.ended = not outcome.data["has_more"]
         if not self.ended and outcome.cursor in {"", self._after}:
             raise read_failed(unknown("cursor_does_not_advance", status=outcome.status, request_id=outcome.request_id))
-        self._after, self._tries, self._given = outcome.cursor, 0, set()
+        self._after, self._tries = outcome.cursor, 0
         self._page = [item_id for item_id in map(id_of, outcome.items) if item_id]
 
     def _wait(self, outcome: Outcome) -> None:
