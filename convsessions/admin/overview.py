@@ -72,7 +72,9 @@ def badge_of(name: str, value: str) -> Any:
     """A verdict or a hold on its colour."""
     if name == "held":
         return display.badge("held", HoldCode(value).label)
-    label = Verdict(value).label if value in Verdict.values else value or gettext("unknown cause")
+    label = (
+        str(Verdict(value).label).partition(":")[0] if value in Verdict.values else value or gettext("unknown cause")
+    )
     return display.badge(VERDICTS.get(value, "ambiguous"), label)
 
 

@@ -105,7 +105,8 @@ def _insert(model: Any, count: int, **columns: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             f'INSERT INTO "{model._meta.db_table}" ({names}) '
-            f"SELECT {', '.join(columns.values())} FROM generate_series(0, {count - 1}) AS n"
+            # The oldest first, as a site fills its tables: primary keys ascend with time.
+            f"SELECT {', '.join(columns.values())} FROM generate_series({count - 1}, 0, -1) AS n"
         )
 
 
