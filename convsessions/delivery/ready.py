@@ -8,15 +8,19 @@ out.
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import logging
 import uuid
 from collections.abc import Callable, Iterable
+
+from django.utils import timezone
 
 from convsessions import enqueue
 from convsessions.conf import conf
 from convsessions.exceptions import SessionNotFound
 from convsessions.journal.choosing import Turns, reserve
 from convsessions.journal.locking import alias
+from convsessions.models import ConversationSession
 from convsessions.remote import clock
 
 from . import drivers
@@ -29,6 +33,8 @@ TURN_SECONDS = 2.0
 """Seconds after which a session begins no further request while it has its turn."""
 LOOK_SECONDS = (0.05, 0.25)
 """Seconds between two looks for more sessions while some have their turn: doubled, up to the second, in vain."""
+MOST_AWAITED = 500
+"""Of the sessions that had a turn, how many may keep a process waiting for their next one."""
 AT_ONCE = 16
 """Sessions that one look takes at most, so that a process does not take what its neighbours could do."""
 
@@ -61,11 +67,21 @@ async def serve(
             found = await in_thread(reserve, room, turns, using=alias()) if room else []
             desk.begin(found)
             pause = LOOK_SECONDS[0] if found else min(pause * 2, LOOK_SECONDS[1])
-            if not await desk.wait(pause):
+            if await desk.wait(pause):
+                continue
+            # A session that waits for a moment has nobody else who would come before the next sweep.
+            if not await in_thread(_is_due_within, ends - clock.now(), desk.endings):
                 break
+            await asyncio.sleep(LOOK_SECONDS[1])
     finally:
         await drivers.uninterrupted(desk.close(), desk.ending)
     return desk.endings
+
+
+def _is_due_within(seconds: float, served: Endings) -> bool:
+    soon = timezone.now() + dt.timedelta(seconds=min(max(seconds, 0.0), 3600.0))
+    of_ours = ConversationSession.objects.using(alias()).filter(pk__in=list(served)[-MOST_AWAITED:])
+    return of_ours.filter(lease_token__isnull=True, wake_at__lte=soon).exists()
 
 
 class _Desk:

@@ -255,3 +255,14 @@ def test_a_write_that_waits_gives_its_place_to_others(sandbox, quick):
     operations.deliver_ready(1)
 
     assert [held.writes.get().state, free.writes.get().state] == [WriteState.SENDING, WriteState.SAVED]
+
+
+def test_a_write_that_waits_for_a_moment_is_taken_up_again_within_the_budget(sandbox, quick, monkeypatch):
+    monkeypatch.setattr(ready, "TURN_SECONDS", 0.01)  # it is longer than a turn has patience for
+    quick["RETRY_BACKOFF"] = (0.5, 1.0)
+    (held,) = sessions_with(3)
+    sandbox.fault("rate_limited", operation="append_items", retry_after="1")
+
+    operations.deliver_ready(1)
+
+    assert held.writes.get().state == WriteState.SAVED
