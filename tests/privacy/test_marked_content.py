@@ -23,7 +23,7 @@ MARK = "zebra-7731"
 KEY = "sk-key-4471"
 PAYLOAD_COLUMNS = {
     ("convsessions.writechunk", "payload"),
-    ("convsessions.writechunk", "originals"),
+    ("convsessions.writechunk", "original"),
     ("convsessions.writeintent", "popped"),
 }
 
@@ -44,8 +44,11 @@ def logged(monkeypatch):
     handler = Everything()
     names = [None, *logging.root.manager.loggerDict]
     levels = {name: logging.getLogger(name).level for name in names}
+    # Whatever ran before in this process, and whatever it left switched off.
+    monkeypatch.setattr(logging.root.manager, "disable", logging.NOTSET)
     for name in names:
         logging.getLogger(name).setLevel(logging.DEBUG)
+        monkeypatch.setattr(logging.getLogger(name), "disabled", False)
     logging.getLogger().addHandler(handler)
     yield said
     logging.getLogger().removeHandler(handler)
