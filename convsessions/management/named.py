@@ -1,4 +1,4 @@
-"""The session that the arguments of a command name."""
+"""The session and the user that the arguments of a command name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add_session_arguments(parser: ArgumentParser) -> None:
 
 def named_session(options: dict[str, Any], *, create: bool = False) -> ConversationSession:
     """The session; with `create`, one that has the key is recorded if there is none. Raises CommandError."""
-    owner = _owner(options["owner"])
+    owner = named_user(options["owner"])
     rows = ConversationSession.objects.using(alias())
     if options["session"] is not None:
         found = rows.filter(pk=options["session"]).first()
@@ -41,7 +41,8 @@ def named_session(options: dict[str, Any], *, create: bool = False) -> Conversat
     return found
 
 
-def _owner(name: str | None) -> Any:
+def named_user(name: str | None) -> Any:
+    """The user with this name, None for none. Raises CommandError."""
     if name is None:
         return None
     user = get_user_model()._default_manager.filter(**{get_user_model().USERNAME_FIELD: name}).first()  # noqa: SLF001

@@ -8,10 +8,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from convsessions.exceptions import ConvsessionsError
+from convsessions.management.named import named_user
 
 
 class Command(BaseCommand):
@@ -31,7 +31,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         from convsessions.agents import hand_over  # noqa: PLC0415 - the Agents SDK is an extra
 
-        owner = _user(options["owner"])
+        owner = named_user(options["owner"])
         try:
             state = options["state"].read_text(encoding="utf-8")
             done = asyncio.run(hand_over(state, owner=owner, patience=options["patience"]))
@@ -48,12 +48,3 @@ class Command(BaseCommand):
             raise CommandError(
                 f"Not yet: write {done.write.pk} is {done.write.state}. Run this again once it is saved."
             )
-
-
-def _user(name: str | None) -> Any:
-    if name is None:
-        return None
-    user = get_user_model()._default_manager.filter(**{get_user_model().USERNAME_FIELD: name}).first()  # noqa: SLF001
-    if user is None:
-        raise CommandError(f"There is no user {name}.")
-    return user
