@@ -23,7 +23,10 @@ Candidate = tuple[uuid.UUID, object]
 
 
 class Turns:
-    """How many turns the sessions of each owner had. Who comes later is not behind, nor ahead, of those before."""
+    """How many turns the sessions of each owner had. Who comes later is not behind, nor ahead, of those before.
+
+    One that a neighbour turns out to have taken counts, too: its owner had that turn there.
+    """
 
     def __init__(self) -> None:
         self._had: dict[object, int] = {}
@@ -54,8 +57,21 @@ def reserve(count: int, turns: Turns, *, using: str) -> list[uuid.UUID]:
     Owners take turns, and each one's longest waiting session comes first. Others overlook what was reserved for as
     long as a lease lasts; if the caller dies before it claims a session, the sweep finds that after this time.
     """
-    now = timezone.now()
-    chosen = turns.choose(count, _candidates(count * CANDIDATES, now, using))
+    reserved: list[uuid.UUID] = []
+    tried: set[uuid.UUID] = set()
+    while True:
+        missing, now = count - len(reserved), timezone.now()
+        chosen = turns.choose(missing, _candidates(missing * CANDIDATES, now, tried, using))
+        taken = _take(chosen, now, using)
+        reserved += taken
+        if len(taken) == len(chosen):
+            return reserved
+        # Neighbours who looked at the same moment took the rest of these. There may be more than they took.
+        tried.update(chosen)
+
+
+def _take(chosen: list[uuid.UUID], now: dt.datetime, using: str) -> list[uuid.UUID]:
+    """Reserve those of `chosen` that nobody has locked, and nobody else has reserved meanwhile."""
     if not chosen:
         return []
     # Nobody is waited for, so that many rows may be locked here: whoever has one locked is at work on it.
@@ -71,8 +87,8 @@ def reserve(count: int, turns: Turns, *, using: str) -> list[uuid.UUID]:
     return due
 
 
-def _candidates(count: int, now: dt.datetime, using: str) -> list[Candidate]:
+def _candidates(count: int, now: dt.datetime, tried: set[uuid.UUID], using: str) -> list[Candidate]:
     """Due sessions with their owners: first the longest waiting one of each owner, then each one's next."""
     place = Window(RowNumber(), partition_by=F("owner_id"), order_by=F("wake_at").asc())
-    due = ConversationSession.objects.using(using).due(now).annotate(place=place)
+    due = ConversationSession.objects.using(using).due(now).exclude(pk__in=tried).annotate(place=place)
     return list(due.order_by("place", "wake_at").values_list("pk", "owner_id")[:count])

@@ -26,7 +26,9 @@ WORKERS, EACH = 2, 100
 WORKER = """
 import sys, django; django.setup()
 from convsessions import operations
-operations.deliver_ready(1)
+session = operations.create_session()
+operations.append_items(session.pk, [{{"role": "user", "content": "warm"}}])
+operations.deliver_ready(1, first=[session.pk])
 print("ready", flush=True)
 sys.stdin.readline()
 operations.deliver_ready({each}, budget=600)
@@ -85,7 +87,7 @@ def _ours(number: int) -> dict[str, float]:
 
 
 def _workers(number: int) -> dict[str, float]:
-    """From the word to begin until all is saved; recording and the start of the processes do not count."""
+    """From the word to begin until all is saved; recording, and the processes' start and first delivery, do not count."""
     from convsessions import operations
     from tests.queue.cluster import database_url
 

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from convsessions import operations
-from convsessions.delivery import ready
+from convsessions.delivery import ready, threads
 from convsessions.journal.choosing import Turns, reserve
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession
@@ -135,6 +135,26 @@ def test_what_is_reserved_is_not_reserved_again_and_comes_back_in_time(sandbox, 
     # as when the process dies between the two: the sweep finds it once a lease would have run out
     ConversationSession.objects.update(wake_at=timezone.now())
     assert reserve(5, Turns(), using=alias()) == [session.pk]
+
+
+def test_who_finds_its_choice_taken_takes_others(sandbox):
+    """Two processes that look at the same moment choose the same sessions. The later one is not without work for it."""
+    sessions = [session.pk for session in sessions_with(*[3] * 5)]
+    neighbour = []
+
+    class Beaten(Turns):
+        def choose(self, count, candidates):
+            chosen = super().choose(count, candidates)
+            if not neighbour:
+                neighbour.extend(threads.submit(reserve, 2, Turns(), using=alias()).result(timeout=30))
+            return chosen
+
+    ours = reserve(2, Beaten(), using=alias())
+
+    assert (neighbour, ours) == (sessions[:2], sessions[2:4])
+    neighbour.clear()
+    ours = reserve(5, Beaten(), using=alias())
+    assert (neighbour, ours) == (sessions[4:], [])
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="needs SKIP LOCKED")
