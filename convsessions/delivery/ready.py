@@ -32,7 +32,8 @@ logger = logging.getLogger(__name__)
 TURN_SECONDS = 2.0
 """Seconds after which a session begins no further request while it has its turn."""
 LOOK_SECONDS = (0.05, 0.25)
-"""Seconds between two looks for more sessions while some have their turn: doubled, up to the second, in vain."""
+"""Seconds between two looks for more sessions while some have their turn: doubled, up to the second, after each look
+that found none."""
 MOST_AWAITED = 500
 """Of the sessions that had a turn, how many may keep a process waiting for their next one."""
 AT_ONCE = 16
@@ -66,7 +67,7 @@ async def serve(
             room = min(desk.free, AT_ONCE)
             found = await in_thread(reserve, room, turns, using=alias()) if room else []
             desk.begin(found)
-            pause = LOOK_SECONDS[0] if found else min(pause * 2, LOOK_SECONDS[1])
+            pause = min(pause * 2, LOOK_SECONDS[1]) if room and not found else LOOK_SECONDS[0]
             if await desk.wait(pause):
                 continue
             # A session that waits for a moment has nobody else who would come before the next sweep.

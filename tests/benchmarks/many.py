@@ -47,6 +47,7 @@ def run(remote: RemoteProcess, numbers: list[int], latencies: list[float], round
                     before = remote.cpu_seconds()
                     figures = side(number)
                     figures["remote_cpu"] = remote.cpu_seconds() - before
+                    figures["cores"] = _of_all(figures)
                     sides[name].append({**figures, "most_at_work": remote.seen()["most_at_work"]})
             medians = {
                 name: {figure: round(statistics.median(one[figure] for one in got), 2) for figure in got[0]}
@@ -58,6 +59,11 @@ def run(remote: RemoteProcess, numbers: list[int], latencies: list[float], round
             print(".", end="", flush=True)
     print()
     return found
+
+
+def _of_all(figures: dict[str, float]) -> float:
+    """The cores that clients, database and server had in the mean: with all there are, none could be quicker."""
+    return (figures["cpu"] + figures["database_cpu"] + figures["remote_cpu"]) / figures["wall"]
 
 
 def _sdk(number: int) -> dict[str, float]:
@@ -87,7 +93,7 @@ def _ours(number: int) -> dict[str, float]:
 
 
 def _workers(number: int) -> dict[str, float]:
-    """From the word to begin until all is saved; recording, and the processes' start and first delivery, do not count."""
+    """From the word to begin until all is saved. Recording, and the start and first delivery of each, do not count."""
     from convsessions import operations
     from tests.queue.cluster import database_url
 
