@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from django.db.models import Count, Model
+from django.db.models import Count
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
@@ -17,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from convsessions.models import WriteChunk, WriteIntent
-from convsessions.states import HUMAN_HOLDS, CancelCause, HoldCode, Verdict, WriteState
+from convsessions.states import HUMAN_HOLDS, CancelCause, HoldCode, RefusalPolicy, Verdict, WriteState
 
 MOST_SQUARES = 20
 
@@ -29,7 +30,7 @@ CHUNK_ORDER = (
     WriteState.PENDING,
     WriteState.CANCELLED,
 )
-"""Chunks settle in order: so they stand in a write, and counts alone tell the state of each."""
+"""Chunks settle in order: so they stand in a write that does not go on behind what was refused."""
 URGENCY = (
     WriteState.SAVED,
     WriteState.PENDING,
@@ -93,38 +94,51 @@ def short_id(remote_id: str) -> SafeString:
     return format_html('<code title="{}">{}…{}</code>', remote_id, remote_id[:8], remote_id[-6:])
 
 
-def count_chunks(writes: Iterable[Model]) -> dict[Any, dict[str, int]]:
-    """How many chunks each of `writes` has in each state: one query, without the payloads."""
+def chunk_states(writes: Iterable[WriteIntent]) -> dict[Any, list[str]]:
+    """The states of the chunks of each of `writes`, in their order: one query or two, without the payloads."""
+    found = list(writes)
     counts: dict[Any, dict[str, int]] = {}
-    rows = WriteChunk.objects.filter(write__in=[write.pk for write in writes]).order_by()
-    for write_id, state, number in rows.values_list("write_id", "state").annotate(Count("pk")):
+    chunks = WriteChunk.objects.filter(write__in=[write.pk for write in found]).order_by()
+    for write_id, state, number in chunks.values_list("write_id", "state").annotate(Count("pk")):
         counts.setdefault(write_id, {})[state] = number
-    return counts
+    states: dict[Any, list[str]] = {
+        pk: [state for state in CHUNK_ORDER for _number in range(of.get(state, 0))] for pk, of in counts.items()
+    }
+    mixed = [
+        write.pk
+        for write in found
+        if write.on_refusal == RefusalPolicy.SKIP and WriteState.REFUSED in counts.get(write.pk, {})
+    ]
+    if mixed:
+        states |= {pk: [] for pk in mixed}
+        in_order = WriteChunk.objects.filter(write__in=mixed).order_by("write_id", "first_item")
+        for write_id, state in in_order.values_list("write_id", "state"):
+            states[write_id].append(state)
+    return states
 
 
-def strip(counts: Mapping[str, int]) -> SafeString | str:
+def strip(states: Sequence[str]) -> SafeString | str:
     """One square per chunk, or per some chunks where there are many, with the counts as its text."""
-    if not counts:
+    if not states:
         return ""
-    squares = format_html_join("", '<i class="cs-{}"></i>', ((state,) for state in squares_of(counts)))
+    squares = format_html_join("", '<i class="cs-{}"></i>', ((state,) for state in squares_of(states)))
     return format_html(
-        '<span class="cs-strip" role="img" aria-label="{0}" title="{0}">{1}</span>', spoken(counts), squares
+        '<span class="cs-strip" role="img" aria-label="{0}" title="{0}">{1}</span>', spoken(states), squares
     )
 
 
-def squares_of(counts: Mapping[str, int]) -> list[str]:
+def squares_of(states: Sequence[str]) -> list[str]:
     """The states that the squares of a strip show; of several chunks the most urgent one."""
-    states = [state for state in CHUNK_ORDER for _number in range(counts.get(state, 0))]
     size = min(len(states), MOST_SQUARES)
     edges = [index * len(states) // size for index in range(size + 1)]
     return [max(states[start:end], key=URGENCY.index) for start, end in pairwise(edges)]
 
 
-def spoken(counts: Mapping[str, int]) -> str:
+def spoken(states: Sequence[str]) -> str:
     """As in "5 chunks: 1 saved, 1 ambiguous, 3 pending"."""
-    total = sum(counts.values())
-    each = ", ".join(f"{counts[state]} {state.label}" for state in CHUNK_ORDER if counts.get(state))
-    chunks = ngettext("%(number)d chunk", "%(number)d chunks", total) % {"number": total}
+    counts = Counter(states)
+    each = ", ".join(f"{counts[state]} {state.label}" for state in CHUNK_ORDER if counts[state])
+    chunks = ngettext("%(number)d chunk", "%(number)d chunks", len(states)) % {"number": len(states)}
     return f"{chunks}: {each}"
 
 

@@ -32,16 +32,16 @@ LARGE = ("popped", "doomed_ids", "session__metadata")
 
 
 class WriteList(ChangeList):
-    """Counts the chunks of the writes on the page, in one query."""
+    """Looks up the states of the chunks of the writes on the page, all at once."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         writes: list[Any] = list(self.result_list)
-        counts = display.count_chunks(writes)
+        states = display.chunk_states(writes)
         model_admin: Any = self.model_admin
         may_resolve = model_admin.has_resolve_permission(request)
         for write in writes:
-            write.chunk_counts = counts.get(write.pk, {})
+            write.chunk_states = states.get(write.pk, [])
             write.resolvable = may_resolve and write.state == WriteState.AMBIGUOUS
         self.result_list = writes
         self.oldest = _day_of_oldest()
@@ -104,7 +104,7 @@ class WriteAdmin(JournalAdmin):
 
     @admin.display(description=_("progress"))
     def progress(self, write: Any) -> SafeString | str:
-        strip = display.strip(write.chunk_counts)
+        strip = display.strip(write.chunk_states)
         return format_html("{}<br>{}", strip, display.progress(write)) if strip else ""
 
     @admin.display(description=_("age"))
@@ -127,15 +127,15 @@ class WriteAdmin(JournalAdmin):
     # -- the page of one write -----------------------------------------------------------------------------------
 
     def show(self, request: HttpRequest, row: Any) -> HttpResponse:
-        counts = display.count_chunks([row]).get(row.pk, {})
+        states = display.chunk_states([row]).get(row.pk, [])
         return self.page(
             request,
             "writeintent/detail.html",
             title=gettext("%(kind)s %(id)s") % {"kind": row.get_kind_display(), "id": display.short(row.pk)},
             original=row,
             **self.summary(request, row),
-            strip=display.strip(counts),
-            spoken=display.spoken(counts) if counts else "",
+            strip=display.strip(states),
+            spoken=display.spoken(states) if states else "",
             chunks=chunk_rows(row),
             events=timeline.events_of(row),
             skipped=row.skipped,

@@ -60,16 +60,29 @@ def test_the_list_of_sessions_says_which_is_stopped_and_how_much_is_open(browser
 
 
 @pytest.mark.parametrize(
-    ("counts", "squares"),
+    ("runs", "squares"),
     [
-        ({"saved": 1, "ambiguous": 1, "pending": 1}, ["saved", "ambiguous", "pending"]),
-        ({"saved": 499, "pending": 1}, ["saved"] * 19 + ["pending"]),
-        ({"saved": 250, "refused": 1, "cancelled": 249}, ["saved"] * 10 + ["refused"] + ["cancelled"] * 9),
-        ({}, []),
+        ([("saved", 1), ("ambiguous", 1), ("pending", 1)], ["saved", "ambiguous", "pending"]),
+        ([("saved", 499), ("pending", 1)], ["saved"] * 19 + ["pending"]),
+        ([("saved", 250), ("refused", 1), ("cancelled", 249)], ["saved"] * 10 + ["refused"] + ["cancelled"] * 9),
+        ([], []),
     ],
 )
-def test_a_square_that_stands_for_many_chunks_shows_the_most_urgent(counts, squares):
-    assert display.squares_of(counts) == squares if counts else display.strip(counts) == ""
+def test_a_square_that_stands_for_many_chunks_shows_the_most_urgent(runs, squares):
+    states = [state for state, number in runs for _ in range(number)]
+    assert display.squares_of(states) == squares if states else display.strip(states) == ""
+
+
+def test_what_a_write_left_out_is_shown_where_it_stands(browser, sandbox, session):
+    sandbox.fault("error_before", operation="append_items", status=400, code="invalid_value", param="items[1].content")
+    write = deliver_until_settled(operations.append_items(session.pk, messages(ITEMS), on_refusal="skip"))
+    rows = list(write.chunks.order_by("first_item").values_list("state", flat=True))
+    refused = rows.index("refused")
+    assert 0 < refused < len(rows) - 1
+    squares = "".join(f'<i class="cs-{state}"></i>' for state in rows)
+
+    assert squares in browser.get(page("changelist")).content.decode()
+    assert squares in browser.get(page("change", write.pk)).content.decode()
 
 
 # -- filters and search ------------------------------------------------------------------------------------------
