@@ -27,15 +27,24 @@ class Cipher(Protocol):
 
 
 def seal(text: str) -> str:
-    """`text` as it is stored: encrypted if there is a CIPHER. Nothing stays nothing."""
+    """`text` as it is stored: encrypted if there is a CIPHER. Nothing stays nothing. Raises ContentUnreadable."""
     if conf.CIPHER is None or not text:
         return text
-    return MARK + _cipher().encrypt(text)
+    try:
+        return MARK + _cipher().encrypt(text)
+    except Exception as error:  # noqa: BLE001 - as in unseal
+        kind = type(error).__name__
+    raise ContentUnreadable(f"content cannot be encrypted with the present CIPHER: {kind}")
+
+
+def is_sealed(stored: str) -> bool:
+    """Whether this is what `seal` makes where there is a CIPHER."""
+    return stored.startswith(MARK)
 
 
 def unseal(stored: str) -> str:
     """What `seal` was given. Raises ContentUnreadable."""
-    if not stored.startswith(MARK):
+    if not is_sealed(stored):
         return stored
     if conf.CIPHER is None:
         raise ContentUnreadable("content in the journal is encrypted, and there is no CIPHER to read it with")

@@ -123,7 +123,7 @@ class LeaseLost(ConvsessionsError):
 
 
 class ContentUnreadable(ConvsessionsError):
-    """Content in the journal is encrypted, and the present CIPHER cannot read it."""
+    """The present CIPHER cannot read what is stored in the journal, or cannot encrypt what is to be stored there."""
 
 
 class RemoteReadFailed(ConvsessionsError):

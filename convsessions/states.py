@@ -78,9 +78,10 @@ class HoldCode(TextChoices):
     FORBIDDEN = "forbidden", _("the API key may not do this")
     QUOTA = "quota", _("the quota is used up")
     MISSING = "conversation_missing", _("the conversation was not found")
+    CONTENT = "content_unreadable", _("its content in the journal cannot be decrypted")
 
 
-HUMAN_HOLDS = (HoldCode.BAD_KEY, HoldCode.FORBIDDEN, HoldCode.QUOTA, HoldCode.MISSING)
+HUMAN_HOLDS = (HoldCode.BAD_KEY, HoldCode.FORBIDDEN, HoldCode.QUOTA, HoldCode.MISSING, HoldCode.CONTENT)
 """Holds that end only when a person mends something; they are listed as needing attention."""
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from convsessions.exceptions import ContentUnreadable
 from convsessions.states import Resolution, Verdict
 
-from .display import span
+from .display import CONTENT_UNREADABLE, span
 from .situation import Situation
 
 
@@ -33,6 +34,8 @@ def choices_of(situation: Situation) -> list[Choice]:
 
 def reason_of(situation: Situation) -> str:
     """The verdict, as a sentence about this write."""
+    if isinstance(situation.problem, ContentUnreadable):
+        return str(CONTENT_UNREADABLE)
     if situation.problem is not None:
         return _("The remote history could not be read just now: %(code)s.") % {"code": situation.problem.code}
     evidence = situation.evidence

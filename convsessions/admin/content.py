@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.functional import Promise
 from django.utils.translation import gettext
 
+from convsessions.exceptions import ContentUnreadable
 from convsessions.models import WriteChunk, WriteIntent
+
+from .display import CONTENT_UNREADABLE
 
 if TYPE_CHECKING:
     from .writes import WriteAdmin
@@ -31,7 +35,7 @@ def show(model_admin: WriteAdmin, request: HttpRequest, write: WriteIntent) -> H
     """A page with the items of one chunk (``?chunk=`` its first item), or one item in full (``?item=``)."""
     item, start = _number(request, "item"), _number(request, "chunk")
     chunk = _chunk_at(write, start if item is None else item)
-    items = _items(chunk, write)
+    items, unreadable = _items_or_why_not(chunk, write)
     shown = [shown_item(position, one) for position, one in items if item is None]
     shown += [_whole(position, one) for position, one in items if position == item]
     return model_admin.page(
@@ -41,6 +45,7 @@ def show(model_admin: WriteAdmin, request: HttpRequest, write: WriteIntent) -> H
         original=write,
         write=write,
         shown=shown,
+        unreadable=unreadable,
         whole=item is not None,
         chunk=chunk,
         before=_first_item(chunk, write.chunks.order_by("-first_item"), "lt"),
@@ -74,6 +79,15 @@ def text_of(item: dict[str, Any]) -> str:
 
 def _whole(position: int, item: dict[str, Any]) -> Shown:
     return Shown(position, label_of(item), json.dumps(item, ensure_ascii=False, indent=2), cut=False)
+
+
+def _items_or_why_not(
+    chunk: WriteChunk | None, write: WriteIntent
+) -> tuple[list[tuple[int, dict[str, Any]]], Promise | str]:
+    try:
+        return _items(chunk, write), ""
+    except ContentUnreadable:
+        return [], CONTENT_UNREADABLE
 
 
 def _items(chunk: WriteChunk | None, write: WriteIntent) -> list[tuple[int, dict[str, Any]]]:

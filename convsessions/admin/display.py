@@ -15,12 +15,28 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from convsessions.models import WriteChunk, WriteIntent
 from convsessions.states import HUMAN_HOLDS, CancelCause, HoldCode, RefusalPolicy, Verdict, WriteState
 
 MOST_SQUARES = 20
+
+CONTENT_UNREADABLE = gettext_lazy(
+    "The content in the journal cannot be decrypted with this site's keys. Put the right one back into CIPHER_KEYS."
+)
+WHAT_TO_DO = {
+    HoldCode.BAD_KEY: gettext_lazy("Give the workers a key that is valid, then Retry now."),
+    HoldCode.FORBIDDEN: gettext_lazy("Give the key the permission, or use another, then Retry now."),
+    HoldCode.QUOTA: gettext_lazy("Raise the quota or pay the bill, then Retry now."),
+    HoldCode.MISSING: gettext_lazy(
+        "See that the key is of the right project, then Retry now. Clear the session if the conversation was deleted."
+    ),
+    HoldCode.CONTENT: gettext_lazy(
+        "Put the key back into CIPHER_KEYS, where the workers run, then Retry now. Nothing is lost meanwhile."
+    ),
+}
+"""What ends the holds that need a person."""
 
 CHUNK_ORDER = (
     WriteState.SAVED,
@@ -62,6 +78,16 @@ def why(write: WriteIntent) -> str:
     if write.state == WriteState.CANCELLED and write.cancel_cause:
         return _("by %(cause)s") % {"cause": CancelCause(write.cancel_cause).label}
     return ""
+
+
+def what_to_do(write: WriteIntent) -> Any:
+    """How a person ends the hold of a write; "" where none is needed."""
+    return advice(write.hold_code) if write.needs_attention else ""
+
+
+def advice(hold_code: str) -> Any:
+    """How a person ends a hold with this code; "" where none is needed."""
+    return WHAT_TO_DO.get(HoldCode(hold_code), "")
 
 
 def progress(write: WriteIntent) -> str:

@@ -12,9 +12,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from convsessions import operations
-from convsessions.exceptions import RemoteReadFailed
+from convsessions.delivery.verification import Drift
+from convsessions.exceptions import ContentUnreadable, RemoteReadFailed
 from convsessions.models import ConversationSession, WriteIntent
 
+from .display import CONTENT_UNREADABLE
 from .owners import Owner, owners_of
 
 if TYPE_CHECKING:
@@ -46,11 +48,14 @@ class Group:
 
 def show(model_admin: SessionAdmin, request: HttpRequest, session: ConversationSession) -> HttpResponse:
     """Reads the remote for every view of the page, outside any transaction."""
-    drift, problem = None, None
+    drift: Drift | None = None
+    problem: Any = ""
     try:
         drift = operations.verify_session(session.pk, seconds=SECONDS)
     except RemoteReadFailed as error:
-        problem = error
+        problem = gettext("The remote history could not be read just now: %(code)s.") % {"code": error.code}
+    except ContentUnreadable:
+        problem = CONTENT_UNREADABLE
     may_see = request.user.has_perm("convsessions.view_writeintent")
     return model_admin.page(
         request,

@@ -9,6 +9,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from convsessions.states import HoldCode
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -61,7 +63,10 @@ def _halves(evidence: Mapping[str, Any]) -> list[Fact]:
 
 def _reading(evidence: Mapping[str, Any]) -> list[Fact]:
     facts = []
-    if code := evidence.get("code"):
+    code = evidence.get("code")
+    if code == HoldCode.CONTENT:
+        facts.append(Fact(_("The content in the journal could not be decrypted.")))
+    elif code:
         facts.append(Fact(_("The history could not be read: %(code)s.") % {"code": code}))
     if (number := evidence.get("items_read")) is not None:
         text = ngettext(

@@ -62,7 +62,7 @@ def _attention(counts: dict[tuple[str, str, str], int]) -> dict[str, Any]:
         causes[key] = causes.get(key, 0) + number
     ambiguous = sum(number for (name, _value), number in causes.items() if name == "verdict")
     rows = [
-        (badge_of(name, value), number, f"{name}={value}")
+        (badge_of(name, value), number, f"{name}={value}", display.advice(value) if name == "held" else "")
         for (name, value), number in sorted(causes.items(), key=lambda cause: -cause[1])
     ]
     return {"ambiguous": ambiguous, "held": sum(causes.values()) - ambiguous, "causes": rows}

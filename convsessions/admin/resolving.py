@@ -17,7 +17,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from convsessions import operations
-from convsessions.exceptions import EvidenceChanged, IllegalMove, InvalidInput, RemoteReadFailed, WriteNotFound
+from convsessions.exceptions import (
+    ContentUnreadable,
+    EvidenceChanged,
+    IllegalMove,
+    InvalidInput,
+    RemoteReadFailed,
+    WriteNotFound,
+)
 from convsessions.models import WriteIntent
 from convsessions.states import Resolution, Verdict
 
@@ -77,7 +84,7 @@ class ResolvePage:
             form.add_error(None, CHANGED)
         except InvalidInput as error:
             form.add_error(error.field if error.field in form.fields else None, error.problem)
-        except RemoteReadFailed as error:
+        except (RemoteReadFailed, ContentUnreadable) as error:
             form.add_error(None, gettext("Nothing was done: %(why)s") % {"why": error})
         else:
             messages.success(self.request, gettext("Recorded: %(resolution)s.") % {"resolution": resolution.label})

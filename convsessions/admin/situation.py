@@ -9,7 +9,8 @@ from itertools import chain
 from typing import Any
 
 from convsessions import operations
-from convsessions.exceptions import RemoteReadFailed
+from convsessions.delivery.inquiry import Inspection
+from convsessions.exceptions import ContentUnreadable, RemoteReadFailed
 from convsessions.models import Reconciliation, WriteChunk, WriteIntent
 from convsessions.states import Resolution, WriteState
 
@@ -27,17 +28,18 @@ class Section:
 
 
 class Situation:
-    """Reads the remote once, when made. `problem`: why it could not be read; then there is no `inspection`.
+    """Reads the remote once, when made. `problem`: why that, or the content, cannot be read: there is no `inspection`.
 
     Raises IllegalMove when the write is not ambiguous (any more), WriteNotFound.
     """
 
     def __init__(self, write: WriteIntent) -> None:
         self.write = write
-        self.inspection, self.problem = None, None
+        self.inspection: Inspection | None = None
+        self.problem: RemoteReadFailed | ContentUnreadable | None = None
         try:
             self.inspection = operations.inspect_write(write.pk)
-        except RemoteReadFailed as error:
+        except (RemoteReadFailed, ContentUnreadable) as error:
             self.problem = error
 
     @property
@@ -105,8 +107,13 @@ class Situation:
 
     @cached_property
     def sections(self) -> list[Section]:
-        """The chunk in question beside what was found of it; or each chunk of which there are late copies."""
+        """The chunk in question beside what was found of it; or each chunk of which there are late copies.
+
+        None where their content cannot be read.
+        """
         runs = self.evidence.get("runs") or ()
+        if isinstance(self.problem, ContentUnreadable):
+            return []
         if self.chunk is not None:
             return [Section(self.chunk, self.numbers[self.chunk.pk], runs)]
         saved = {tuple(chunk.remote_ids): chunk for chunk in self.chunks if chunk.remote_ids}

@@ -134,6 +134,7 @@ class WriteAdmin(JournalAdmin):
             title=gettext("%(kind)s %(id)s") % {"kind": row.get_kind_display(), "id": display.short(row.pk)},
             original=row,
             **self.summary(request, row),
+            what_to_do=display.what_to_do(row),
             strip=display.strip(states),
             spoken=display.spoken(states) if states else "",
             chunks=chunk_rows(row),

@@ -19,6 +19,7 @@ from rest_framework.response import Response
 
 from convsessions.exceptions import (
     Conflict,
+    ContentUnreadable,
     ConversationTaken,
     EvidenceChanged,
     IdempotencyConflict,
@@ -71,6 +72,8 @@ def handle(error: Exception, context: Mapping[str, Any]) -> Response | None:
         return problem(413 if error.code in TOO_MUCH else 422, error.code, error.problem, field=error.field)
     if isinstance(error, RemoteReadFailed):
         return _of_failed_read(error)
+    if isinstance(error, ContentUnreadable):
+        return problem(503, "content_unreadable", f"{error}; the site's operators have to put a key back.")
     if type(error) in BY_EXCEPTION:
         return problem(*BY_EXCEPTION[type(error)], str(error))
     return problem(409, "conflict", str(error)) if isinstance(error, Conflict) else None

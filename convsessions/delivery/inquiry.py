@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from convsessions.exceptions import IllegalMove, RemoteReadFailed, WriteNotFound
+from convsessions.exceptions import ContentUnreadable, IllegalMove, RemoteReadFailed, WriteNotFound
 from convsessions.items import codec
 from convsessions.journal.locking import alias
 from convsessions.journal.resolving import possible
@@ -14,7 +14,7 @@ from convsessions.models import WriteIntent
 from convsessions.reconcile.engine import Question, find_copies, judge
 from convsessions.reconcile.matching import Finding
 from convsessions.reconcile.reading import History, read_history
-from convsessions.states import Resolution, Verdict, WriteState
+from convsessions.states import HoldCode, Resolution, Verdict, WriteState
 
 from . import drivers
 from .evidence import bound_ids, copies_question, rivals_of
@@ -47,8 +47,8 @@ class Inspection:
 def inspect_write(write_id: uuid.UUID) -> Inspection:
     """Read the remote history for an ambiguous write; changes nothing.
 
-    Raises WriteNotFound, IllegalMove when the write is not ambiguous, RemoteReadFailed; RuntimeError inside a
-    transaction.
+    Raises WriteNotFound, IllegalMove when the write is not ambiguous, RemoteReadFailed, ContentUnreadable; RuntimeError
+    inside a transaction.
     """
     write = _ambiguous(write_id)
     seen = _newest(write)  # before the read: what is recorded meanwhile makes the inspection stale
@@ -58,10 +58,16 @@ def inspect_write(write_id: uuid.UUID) -> Inspection:
     return Inspection(finding.verdict.value, evidence, options, seen, anchor, history.items)
 
 
-def unreadable(write_id: uuid.UUID, error: RemoteReadFailed) -> Inspection:
-    """What can be done about an ambiguous write while its history cannot be read. Raises as `inspect_write`."""
+def unreadable(write_id: uuid.UUID, error: RemoteReadFailed | ContentUnreadable) -> Inspection:
+    """What can be done about an ambiguous write while its history, or its content, cannot be read.
+
+    Raises WriteNotFound, IllegalMove.
+    """
     write = _ambiguous(write_id)
-    evidence = {"code": error.code, "status": error.status}
+    if isinstance(error, ContentUnreadable):
+        evidence: dict[str, Any] = {"code": HoldCode.CONTENT.value}
+    else:
+        evidence = {"code": error.code, "status": error.status}
     return Inspection(Verdict.UNDECIDED.value, evidence, [Resolution.RECHECK, Resolution.ABANDON], _newest(write))
 
 

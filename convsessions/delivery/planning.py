@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 
 from convsessions.conf import conf
+from convsessions.exceptions import ContentUnreadable
 from convsessions.journal.turn import Turn
 from convsessions.models import WriteChunk, WriteIntent
 from convsessions.reconcile.engine import Question
@@ -26,11 +27,16 @@ from convsessions.states import CancelCause, Resolution, WriteKind, WriteState
 
 from .evidence import bound_ids, chunks_to_verify, copies_question, rivals_of
 from .refusals import end_append
+from .settling import set_aside
 from .steps import LookForCopies, ReadDoomed, ReadNewest, ReadTail, Reconcile, Send, Shift, Step, Wait
 
 
 def plan(turn: Turn, shift: Shift) -> Step | None:
-    """The next step; None when the lease was given back, for there is nothing (more) to do now."""
+    """The next step; None when the lease was given back, for there is nothing (more) to do now.
+
+    Raises ContentUnreadable after adding the write in question to `shift.unreadable`: what this turn has changed must
+    be rolled back then, and planned anew.
+    """
     while (write := turn.head()) is not None:
         if write.state == WriteState.AMBIGUOUS:
             turn.release(None)
@@ -44,11 +50,23 @@ def plan(turn: Turn, shift: Shift) -> Step | None:
         if shift.is_over() or not shift.concerns(write.sequence):
             turn.release(turn.now, ring=True)
             return None
-        step = _PLANS[WriteKind(write.kind)](turn, write)
+        if write.pk in shift.unreadable:
+            shift.unreadable.discard(write.pk)
+            set_aside(turn, write)
+            continue
+        step = _plan(turn, write, shift)
         if step is not None:
             return step
     turn.release(None)
     return None
+
+
+def _plan(turn: Turn, write: WriteIntent, shift: Shift) -> Step | None:
+    try:
+        return _PLANS[WriteKind(write.kind)](turn, write)
+    except ContentUnreadable:
+        shift.unreadable.add(write.pk)
+        raise
 
 
 def _seconds_held(turn: Turn, write: WriteIntent) -> float:
@@ -90,11 +108,12 @@ def _plan_end(turn: Turn, write: WriteIntent) -> Step | None:
 
 def _plan_chunk(turn: Turn, write: WriteIntent, chunk: WriteChunk) -> Step:
     """Nothing is in flight: send `chunk`, after what has to come before it."""
+    payload = chunk.payload  # read first: one that cannot be read is no reason to make a conversation
     if turn.session.conversation_id is None:
         return _send(turn, write, CreateConversation(metadata=turn.session.metadata, not_after=turn.not_after))
     if turn.session.tail_anchor is None:
         return ReadTail(write_id=write.pk, call=_newest(turn, 1))
-    return _send_chunk(turn, write, chunk)
+    return _send_chunk(turn, write, chunk, payload)
 
 
 def _plan_pop(turn: Turn, write: WriteIntent) -> Step | None:
@@ -188,12 +207,12 @@ def _send(turn: Turn, write: WriteIntent, call: RemoteCall, target_id: str = "")
     return Send(call=call, write_id=write.pk, attempt_id=attempt_id, target_id=target_id)
 
 
-def _send_chunk(turn: Turn, write: WriteIntent, chunk: WriteChunk) -> Send:
+def _send_chunk(turn: Turn, write: WriteIntent, chunk: WriteChunk, payload: str) -> Send:
     attempt_id = turn.begin_request(write, AppendItems.operation, chunk=chunk)
     call = AppendItems(
         conversation_id=turn.session.conversation_id or "",
         not_after=turn.not_after,
-        payload=chunk.payload,
+        payload=payload,
         count=chunk.item_count,
     )
     return Send(call=call, write_id=write.pk, attempt_id=attempt_id, chunk_id=chunk.pk, sent=chunk.items)

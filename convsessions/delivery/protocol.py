@@ -20,14 +20,16 @@ For creating a conversation, B to D leave at most an empty orphan; deletions are
 from __future__ import annotations
 
 import enum
+import functools
 import logging
 import uuid
 from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from convsessions import enqueue
 from convsessions.conf import conf
-from convsessions.exceptions import LeaseLost
+from convsessions.exceptions import ContentUnreadable, LeaseLost
 from convsessions.journal import leases
 from convsessions.journal.turn import Turn
 from convsessions.models import WriteIntent
@@ -82,13 +84,12 @@ def deliver(
     RuntimeError where the caller holds a transaction. Whatever a driver throws in here, the journal stays as after a
     crash: the lease is not given back, and runs out.
     """
-    with leases.claim(session_id, using=using) as claimed:
-        if claimed is None:
-            return Report(session_id, Ending.NOTHING_TO_DO)
-        lease, turn = claimed
-        shift = Shift(lease, conf.DELIVERY_BUDGET if budget is None else budget, through, asked_to_end)
-        step = plan(turn, shift)
-    return (yield from _carry_on(step, shift))
+    budget = conf.DELIVERY_BUDGET if budget is None else budget
+    begun = _begin(
+        lambda: leases.claim(session_id, using=using),
+        lambda lease: Shift(lease, budget, through, asked_to_end),
+    )
+    return Report(session_id, Ending.NOTHING_TO_DO) if begun is None else (yield from _carry_on(*begun))
 
 
 def deliver_recorded(
@@ -102,16 +103,38 @@ def deliver_recorded(
     written: list[WriteIntent] = []
 
     def recorded() -> uuid.UUID | None:
-        written.append(record())
+        written[:] = [record()]
         return None if written[0].settled else written[0].session_id
 
-    with enqueue.doorbells_off(), leases.claim_after(recorded, using=using) as claimed:
-        if claimed is None:
-            return Report(written[0].session_id, Ending.NOTHING_TO_DO)
-        lease, turn = claimed
-        shift = Shift(lease, budget, written[0].sequence, asked_to_end)
-        step = plan(turn, shift)
-    return (yield from _carry_on(step, shift))
+    with enqueue.doorbells_off():
+        begun = _begin(
+            lambda: leases.claim_after(recorded, using=using),
+            lambda lease: Shift(lease, budget, written[0].sequence, asked_to_end),
+        )
+    return Report(written[0].session_id, Ending.NOTHING_TO_DO) if begun is None else (yield from _carry_on(*begun))
+
+
+def _begin(
+    claim: Callable[[], AbstractContextManager[leases.Claimed]], begin: Callable[[leases.Lease], Shift]
+) -> tuple[Step | None, Shift] | None:
+    """Claim a session and plan the first step; None if there is nothing to do.
+
+    Where content turns out to be unreadable, the claim is rolled back whole, and made once more to hold the write.
+    """
+    unreadable: set[uuid.UUID] = set()
+    while True:
+        known = set(unreadable)
+        try:
+            with claim() as claimed:
+                if claimed is None:
+                    return None
+                lease, turn = claimed
+                shift = begin(lease)
+                shift.unreadable = unreadable
+                return plan(turn, shift), shift
+        except ContentUnreadable:
+            if unreadable == known:
+                raise  # not of planning: the caller's own recording failed
 
 
 def _carry_on(step: Step | None, shift: Shift) -> Delivery:
@@ -145,25 +168,30 @@ def _send(step: Send, shift: Shift) -> Requests:
     outcome = yield step.call
     assert outcome is not None  # noqa: S101 - requests are always answered
     _log(step, outcome, shift)
-    return _next(shift, lambda turn: settling.settle_request(turn, step, outcome))
+    return _next(
+        shift,
+        step,
+        lambda turn: settling.settle_request(turn, step, outcome),
+        unread=lambda turn: settling.settle_without_content(turn, step, outcome),
+    )
 
 
 def _reconcile(step: Reconcile, shift: Shift) -> Requests:
     answer = yield from engine.decide(step.question, shift.read_deadline, shift.patience)
-    return _next(shift, lambda turn: settling.settle_answer(turn, step, answer))
+    return _next(shift, step, lambda turn: settling.settle_answer(turn, step, answer))
 
 
 def _look_for_copies(step: LookForCopies, shift: Shift) -> Requests:
     history = yield from read_history(step.conversation_id, step.anchor, shift.read_deadline)
-    return _next(shift, lambda turn: settling.settle_copies(turn, step, history))
+    return _next(shift, step, lambda turn: settling.settle_copies(turn, step, history))
 
 
 def _read_page(step: ReadTail | ReadDoomed, shift: Shift) -> Requests:
     outcome = yield step.call
     assert outcome is not None  # noqa: S101 - requests are always answered
     if isinstance(step, ReadTail):
-        return _next(shift, lambda turn: settling.settle_tail(turn, step, outcome))
-    return _next(shift, lambda turn: settling.settle_doomed(turn, step, outcome))
+        return _next(shift, step, lambda turn: settling.settle_tail(turn, step, outcome))
+    return _next(shift, step, lambda turn: settling.settle_doomed(turn, step, outcome))
 
 
 def _read_newest(step: ReadNewest, shift: Shift) -> Requests:
@@ -173,23 +201,43 @@ def _read_newest(step: ReadNewest, shift: Shift) -> Requests:
     if newest.kind is OutcomeKind.APPLIED and step.tail and step.tail not in newest.ids:
         # Others appended meanwhile, or the tail was deleted, or this read was stale and would pop the wrong item.
         after_tail = yield from read_history(step.call.conversation_id, step.tail, shift.read_deadline)
-    return _next(shift, lambda turn: settling.settle_newest(turn, step, newest, after_tail))
+    return _next(shift, step, lambda turn: settling.settle_newest(turn, step, newest, after_tail))
 
 
 def _wait(step: Wait, shift: Shift) -> Requests:
     yield Pause(step.seconds)
-    return _next(shift, lambda turn: None)
+    return _next(shift, step, _nothing)
 
 
-def _next(shift: Shift, record: Callable[[Turn], None]) -> Step | None:
-    """Record how a step ended and plan the next one: one turn, one commit."""
+def _nothing(turn: Turn) -> None:
+    pass
 
-    def work(turn: Turn) -> Step | None:
-        record(turn)
-        shift.renewed = turn.started
-        return plan(turn, shift)
 
-    return leases.in_turn(shift.lease, work)
+def _next(
+    shift: Shift, step: Step, record: Callable[[Turn], None], *, unread: Callable[[Turn], None] = _nothing
+) -> Step | None:
+    """Record how a step ended and plan the next one: one turn, one commit.
+
+    A turn that needs content which cannot be read is rolled back whole, and done once more without it: `unread` is
+    recorded instead where `record` failed, and the write that planning could not read is held.
+    """
+    while True:
+        known = set(shift.unreadable)
+        try:
+            return leases.in_turn(shift.lease, functools.partial(_work, shift, record))
+        except ContentUnreadable:
+            if shift.unreadable != known:
+                continue
+            if record is unread or isinstance(step, Wait):
+                raise
+            shift.unreadable.add(step.write_id)
+            record = unread
+
+
+def _work(shift: Shift, record: Callable[[Turn], None], turn: Turn) -> Step | None:
+    record(turn)
+    shift.renewed = turn.started
+    return plan(turn, shift)
 
 
 def _log(step: Send, outcome: Outcome, shift: Shift) -> None:

@@ -46,6 +46,32 @@ def settle_request(turn: Turn, step: Send, outcome: Outcome) -> None:
         _settle_applied(turn, write, step, outcome)
 
 
+def settle_without_content(turn: Turn, step: Send, outcome: Outcome) -> None:
+    """Record the outcome of a request where what follows from it needs content that cannot be read.
+
+    What was not applied is to be sent again once it can; whatever else there is stays in flight, to be reconciled then.
+    """
+    write = _same_write(turn, step.write_id)
+    turn.end_request(step.attempt_id, outcome)
+    if step.chunk_id is not None and outcome.kind is OutcomeKind.NOT_APPLIED and outcome.then is Then.REFUSE:
+        turn.chunk_not_applied(_same_chunk(turn, write, step.chunk_id))
+
+
+def set_aside(turn: Turn, write: WriteIntent) -> None:
+    """The content of `write` cannot be read, so that nothing of it can be sent, compared or decided: hold it.
+
+    What was given up is not held: a clear takes away whatever is there, and else a person decides what is in flight.
+    """
+    chunk = turn.next_chunk(write) if write.kind == WriteKind.APPEND else None
+    in_flight = chunk if chunk is not None and chunk.state == WriteState.SENDING else None
+    if write.cancel_cause == CancelCause.CLEAR or (write.cancel_cause and in_flight is not None):
+        turn.record_reconciliation(write, in_flight, Verdict.UNDECIDED, {"code": HoldCode.CONTENT.value})
+        _leave_open(turn, write, in_flight, Verdict.UNDECIDED)
+    else:
+        code = HoldCode.CONTENT
+        turn.hold(write, code, conf.RETRY_BACKOFF[1], error_code=code.value, failed=False)
+
+
 def _settle_append(turn: Turn, write: WriteIntent, chunk: WriteChunk, step: Send, outcome: Outcome) -> None:
     if outcome.kind is OutcomeKind.APPLIED:
         _settle_applied_append(turn, write, chunk, step, outcome)

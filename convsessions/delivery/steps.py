@@ -88,13 +88,15 @@ class Shift:
     """One worker's stretch of work on one session: its lease, and how far and how long it may go on.
 
     `through`: the sequence of the last write that is this worker's business, None for all; `asked_to_end`: whether it
-    should go on no further than it must.
+    should go on no further than it must; `unreadable`: writes whose content turned out to be unreadable, and which are
+    to be held.
     """
 
     lease: Lease
     budget: float
     through: int | None = None
     asked_to_end: Callable[[], bool] = bool
+    unreadable: set[uuid.UUID] = field(default_factory=set)
     began: float = field(default_factory=clock.now)
     renewed: float = field(default_factory=clock.now)
     steps: int = 0

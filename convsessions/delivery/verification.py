@@ -39,7 +39,7 @@ class Drift:
 def verify(session: ConversationSession, *, seconds: float = math.inf) -> Drift:
     """Read the whole history of `session` and compare; the whole read within `seconds`.
 
-    Raises RemoteReadFailed; RuntimeError inside a transaction.
+    Raises RemoteReadFailed, ContentUnreadable; RuntimeError inside a transaction.
     """
     if session.conversation_id is None:
         return Drift(checked=0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from typing import Any
 
 from django.db import transaction
 
 from convsessions import signals
-from convsessions.exceptions import EvidenceChanged, IllegalMove, InvalidInput
+from convsessions.exceptions import ContentUnreadable, EvidenceChanged, IllegalMove, InvalidInput
 from convsessions.items import codec
 from convsessions.models import Reconciliation, WriteChunk, WriteIntent
 from convsessions.states import CancelCause, Resolution, Verdict, WriteKind, WriteState
@@ -188,7 +189,9 @@ def _rollback(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, A
 def _abandon(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
     write.move(WriteState.CANCELLED)
     write.cancel_cause, write.settled_at = CancelCause.OPERATOR, now
-    write.half_pairs = half_pairs_of(write, using=using)
+    with contextlib.suppress(ContentUnreadable):
+        # Without its key nobody can tell; the row of this decision says so, and a lost key must not block a session.
+        write.half_pairs = half_pairs_of(write, using=using)
     drop_chunks(write.chunks.db_manager(using).all(), now)
 
 

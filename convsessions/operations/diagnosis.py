@@ -47,6 +47,7 @@ MENDING = {
     HoldCode.FORBIDDEN: "Give the key the permission, or use another, then Retry now in the admin, or wait.",
     HoldCode.QUOTA: "Raise the quota or pay the bill, then Retry now in the admin, or wait.",
     HoldCode.MISSING: "Is the key of the right project? If the conversation was deleted elsewhere, clear the session.",
+    HoldCode.CONTENT: "Put the key back into CIPHER_KEYS, where the workers run, then Retry now in the admin, or wait.",
 }
 
 

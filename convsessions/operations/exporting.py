@@ -25,7 +25,7 @@ def export_items(session_id: uuid.UUID, *, pending: bool = False) -> Iterator[st
 
     `pending`: as if the open writes were applied already. What is in flight may be in the remote history, too, and
     then comes twice; so may what is ambiguous. In memory are a page and a chunk at a time, and the ids of what the
-    journal says is saved. Raises as `iter_items`.
+    journal says is saved. Raises as `iter_items`, and ContentUnreadable where the CIPHER cannot read it.
     """
     listed = iter_items(session_id)
     given = _Given(session_id)

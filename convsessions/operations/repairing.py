@@ -8,7 +8,7 @@ from typing import Any
 
 from convsessions.delivery.inquiry import Inspection, inspect_write, unreadable
 from convsessions.delivery.verification import Drift, verify
-from convsessions.exceptions import EvidenceChanged, InvalidInput, RemoteReadFailed
+from convsessions.exceptions import ContentUnreadable, EvidenceChanged, InvalidInput, RemoteReadFailed
 from convsessions.journal import recording, resolving
 from convsessions.journal.locking import alias
 from convsessions.models import WriteIntent
@@ -46,7 +46,8 @@ def resolve_write(
 
     `resolution`: one of `Resolution`; `reason`: mandatory text; `evidence`: the `token` of the `inspect_write` on which
     the operator decided. Reads the remote (not inside a transaction). Raises InvalidInput, WriteNotFound, IllegalMove,
-    RemoteReadFailed, and EvidenceChanged when the remote or the write is no longer what the operator was shown.
+    RemoteReadFailed, ContentUnreadable, and EvidenceChanged when the remote or the write is no longer what the operator
+    was shown.
     """
     if resolution not in Resolution.values:
         raise InvalidInput("resolution", f"choose one of {', '.join(Resolution.values)}")
@@ -79,8 +80,8 @@ def remove_half_pairs(write_id: uuid.UUID, *, reason: str, actor: Any = None) ->
 def _evidence_for(write_id: uuid.UUID, resolution: Resolution) -> Inspection:
     try:
         return inspect_write(write_id)
-    except RemoteReadFailed as error:
-        # Neither needs to know what is there; and a history that can never be read again must not block a session.
+    except (RemoteReadFailed, ContentUnreadable) as error:
+        # Neither needs to know what is there; and what can never be read again must not block a session.
         if resolution in {Resolution.ABANDON, Resolution.RECHECK}:
             return unreadable(write_id, error)
         raise
@@ -89,6 +90,7 @@ def _evidence_for(write_id: uuid.UUID, resolution: Resolution) -> Inspection:
 def verify_session(session_id: uuid.UUID, *, seconds: float = math.inf) -> Drift:
     """Compare what the journal says is saved with the remote history. Changes nothing.
 
-    `seconds`: for the whole read. Raises SessionNotFound, RemoteReadFailed; RuntimeError inside a transaction.
+    `seconds`: for the whole read. Raises SessionNotFound, RemoteReadFailed, and ContentUnreadable where the present
+    CIPHER cannot read what was sent; RuntimeError inside a transaction.
     """
     return verify(session_of(session_id), seconds=seconds)

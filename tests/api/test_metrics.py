@@ -44,6 +44,7 @@ def test_counts_what_waits_and_what_needs_a_person(sandbox, session, quick):
     assert now["convsessions_open_writes", "pending"] == 1
     assert now["convsessions_open_writes", "sending"] == 1
     assert now["convsessions_held_writes", "bad_key"] == 1
+    assert now["convsessions_held_writes", "content_unreadable"] == 0
     assert now["convsessions_open_writes_oldest_age_seconds", "pending"] > 0
     assert now["convsessions_open_writes", "ambiguous"] == 0
     assert now["convsessions_last_sweep_age_seconds",] < 60

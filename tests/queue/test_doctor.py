@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from cryptography.fernet import Fernet
 from django.core.management import call_command
 from django.db.models import F
 from django_q.models import OrmQ
@@ -102,6 +103,18 @@ def test_a_key_that_the_api_rejects(swept, session, quick):
     assert (status, sorted(found)) == (2, ["api", "held_bad_key"])
     assert found["held_bad_key"]["text"].startswith("1 writes are held: the API key was rejected")
     assert "401" in found["api"]["text"]
+
+
+def test_content_whose_key_is_missing(swept, session, quick):
+    quick |= {"CIPHER": "convsessions.ciphers.fernet", "CIPHER_KEYS": [Fernet.generate_key().decode()]}
+    quick["RETRY_BACKOFF"] = (600.0, 600.0)
+    append(session, 3)
+    quick["CIPHER_KEYS"] = [Fernet.generate_key().decode()]
+    operations.deliver(session.pk)
+
+    status, found = examine()
+    assert (status, sorted(found)) == (1, ["held_content_unreadable"])
+    assert found["held_content_unreadable"]["advice"].startswith("Put the key back into CIPHER_KEYS")
 
 
 def test_a_write_that_is_ambiguous(swept, session):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from cryptography.fernet import Fernet
 from django.core.management import CommandError
 
 from convsessions import operations
@@ -36,6 +37,15 @@ def exported(session, *arguments):
 
 def test_what_was_given_comes_out_as_it_was_given(saved):
     assert run("export_items", "--session", saved.pk).encode() == jsonl(GIVEN)
+
+
+def test_content_without_its_key_is_an_error_that_says_where_the_export_ends(session, sandbox, quick):
+    quick |= {"CIPHER": "convsessions.ciphers.fernet", "CIPHER_KEYS": [Fernet.generate_key().decode()]}
+    deliver_until_settled(append(session, 2))
+    quick["CIPHER_KEYS"] = [Fernet.generate_key().decode()]
+    with pytest.raises(CommandError, match=r"cannot be decrypted.*ends after item 0"):
+        exported(session)
+    assert len(exported(session, "--remote")) == 2
 
 
 def test_to_a_file(saved, tmp_path):

@@ -38,7 +38,7 @@ def _write(operation_id: str, summary: str, *, tag: str = "items", **rest: Any) 
     """A request that records a write of a session."""
     rest.setdefault("body", shapes.Nothing)
     rest.setdefault("answers", {200: shapes.Write, 202: shapes.Write})
-    problems = (*BODY, 404, 412, *rest.pop("problems", (409,)))
+    problems = (*BODY, 404, 412, 503, *rest.pop("problems", (409,)))
     parameters = (p.SESSION_ID, *rest.pop("parameters", ()), *p.WRITING, *p.WRITE_HEADERS)
     return Operation(id=operation_id, summary=summary, tag=tag, problems=problems, parameters=parameters, **rest)
 
@@ -47,7 +47,7 @@ def _verb(operation_id: str, summary: str, *, problems: tuple[int, ...] = (), **
     """A request that does something to a write."""
     return Operation(
         id=operation_id, summary=summary, tag="writes",
-        answers={200: shapes.Write, 201: shapes.Write, 202: shapes.Write}, problems=(*BODY, 404, 409, *problems),
+        answers={200: shapes.Write, 201: shapes.Write, 202: shapes.Write}, problems=(*BODY, 404, 409, 503, *problems),
         parameters=(p.WRITE_ID, p.PREFER, *p.WRITE_HEADERS), **rest,
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("session", "PATCH"): Operation(
         id="updateSession", summary="Change the key or the metadata", tag="sessions",
-        answers={200: shapes.SessionAndWrite, 202: shapes.SessionAndWrite}, problems=(*BODY, 404, 409, 412),
+        answers={200: shapes.SessionAndWrite, 202: shapes.SessionAndWrite}, problems=(*BODY, 404, 409, 412, 503),
         body=shapes.SessionChange, example={"metadata": {"topic": "orders"}},
         parameters=(
             p.SESSION_ID, *p.WRITING, p.ETAG, p.WAITED, p.REPLAYED,
@@ -104,8 +104,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         problems=(404, 422), parameters=(p.SESSION_ID, *p.PAGE, *p.WRITE_FILTERS),
     ),
     ("write", "GET"): Operation(
-        id="getWrite", summary="Read how far a write is", tag="writes", answers={200: shapes.Write}, problems=(404,),
-        parameters=(p.WRITE_ID, p.PREFER, p.told("Retry-After", p.LATER, 200), p.WAITED),
+        id="getWrite", summary="Read how far a write is", tag="writes", answers={200: shapes.Write},
+        problems=(404, 503), parameters=(p.WRITE_ID, p.PREFER, p.told("Retry-After", p.LATER, 200), p.WAITED),
     ),
     ("cancel", "POST"): _verb("cancelWrite", "Drop what of a write was not sent", body=shapes.Nothing),
     ("reconcile", "POST"): _verb(

@@ -28,7 +28,7 @@ TITLES = {
     422: "A field, parameter or header cannot be accepted; `field` names it.",
     429: "Too many requests.",
     502: "The Conversations API failed, or refuses this site.",
-    503: "The Conversations API asks for patience.",
+    503: "The Conversations API asks for patience; or the site lacks a key to what it stored (`content_unreadable`).",
     504: "The Conversations API did not answer in time.",
 }
 EXAMPLES = {

@@ -13,7 +13,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from convsessions import operations
-from convsessions.exceptions import RemoteReadFailed
+from convsessions.exceptions import ContentUnreadable, RemoteReadFailed
 from convsessions.items import codec
 from convsessions.management.named import add_session_arguments, named_session
 from convsessions.management.progress import Bar
@@ -56,7 +56,7 @@ class Command(BaseCommand):
                     out.write(f"{text}\n")
                     if count % SHOW_EVERY == 0:
                         bar.show(count)
-        except RemoteReadFailed as error:
+        except (RemoteReadFailed, ContentUnreadable) as error:
             raise CommandError(f"{error}. What was written ends after item {count}.") from None
         finally:
             bar.end()
