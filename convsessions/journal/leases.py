@@ -107,19 +107,37 @@ def in_turn(lease: Lease, work: Callable[[Turn], T]) -> T:
     """Run `work` in a turn and return what it returns; contract as `turn`.
 
     What is to be recorded is known and costs a reconciliation when it is lost, so a deadlock or a broken connection is
-    tried again on a new transaction. Should the commit have gone through although it was reported broken, `work` finds
-    the rows changed and raises LeaseLost.
+    tried again on a new transaction. Should the commit have gone through although it was reported broken, `work` is
+    not run again, which would take what it finds for what it expects: what it returned the first time holds. (Where it
+    gave the lease back, LeaseLost.)
     """
-    for pause in RETRIES:
+    tried: tuple[Turn, T] | None = None
+    for pause in (*RETRIES, None):
         try:
+            if tried is not None and _is_recorded(tried[0], lease):
+                return tried[1]
             with turn(lease) as present:
-                return work(present)
+                returned = work(present)
+                tried = present, returned
         except (OperationalError, InterfaceError) as error:
+            if pause is None:
+                raise
             logger.warning("turn_failed session=%s error=%s", lease.session_id, type(error).__name__)
             connections[lease.using].close_if_unusable_or_obsolete()
             time.sleep(pause)
-    with turn(lease) as present:
-        return work(present)
+        else:
+            return returned
+    raise AssertionError("the last try returns or raises")  # pragma: no cover
+
+
+def _is_recorded(tried: Turn, lease: Lease) -> bool:
+    """Whether the transaction of `tried`, reported broken, was committed: every turn leaves another expiry behind.
+
+    Under the lock, so that a commit which is still under way is waited for.
+    """
+    with transaction.atomic(using=lease.using, durable=True):
+        locked, _ = lock_session(lease.session_id, using=lease.using)
+    return (locked.lease_token, locked.lease_expires_at) == (lease.token, tried.session.lease_expires_at)
 
 
 def renew(lease: Lease) -> None:

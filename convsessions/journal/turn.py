@@ -46,7 +46,7 @@ class Turn:
         self.session, self.now, self.started, self.using = locked, now, started, using
         # Counted from before the lock was asked for, so that a long wait for it shortens the request, never the grace.
         self.not_after = started + conf.REQUEST_TIMEOUT
-        self._token = locked.lease_token
+        self._token, self._expired_at = locked.lease_token, locked.lease_expires_at
         self._released = False
         self._head: WriteIntent | None = None
         self._after: list[WriteChunk] = []
@@ -228,16 +228,9 @@ class Turn:
         write.settled_at, write.hold_code, write.next_attempt_at = self.now, HoldCode.NONE, None
         self._head = None
         fields = [
-            "state",
-            "settled_at",
-            "hold_code",
-            "next_attempt_at",
-            "cancel_cause",
-            "error_code",
-            "error_param",
-            "items_saved",
-            "half_pairs",
-        ]
+            "state", "settled_at", "hold_code", "next_attempt_at", "cancel_cause", "error_code", "error_param",
+            "items_saved", "half_pairs",
+        ]  # fmt: skip
         write.save(update_fields=fields, using=self.using)
         if signal is not None:
             announce(signal, write, using=self.using)
@@ -323,6 +316,8 @@ class Turn:
         session = self.session
         if not self._released:
             lasting = dt.timedelta(seconds=conf.REQUEST_TIMEOUT + conf.LEASE_GRACE)
+            # Another one each turn, however coarse the clock: by it `leases.in_turn` tells what was committed.
+            lasting += dt.timedelta(microseconds=self.now + lasting == self._expired_at)
             session.lease_expires_at = session.wake_at = self.now + lasting
         # The condition is the row lock of databases that have none (SQLite without BEGIN IMMEDIATE).
         changed = (

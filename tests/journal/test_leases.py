@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import threading
 
 import pytest
@@ -17,8 +18,9 @@ from convsessions.delivery.protocol import Ending
 from convsessions.exceptions import LeaseLost
 from convsessions.journal import leases
 from convsessions.journal.locking import alias, lock_session
+from convsessions.journal.turn import Turn
 from convsessions.models import ConversationSession, RequestAttempt, WriteChunk, WriteIntent
-from convsessions.remote import clients
+from convsessions.remote import clients, clock
 from convsessions.states import WriteState
 from tests.histories import append, deliver_until_settled, eventually, messages, remote_texts, texts
 
@@ -78,6 +80,21 @@ def test_an_expired_lease_that_nobody_took_is_still_good(session):
 
     session.refresh_from_db()
     assert session.lease_expires_at > past
+
+
+def test_every_turn_leaves_another_expiry_behind_though_the_clock_stands_still(session):
+    append(session, 1)
+    with leases.claim(session.pk, using=alias()):
+        pass
+    expiries, moment = [], None
+    for _ in range(3):
+        with transaction.atomic():
+            locked, now = lock_session(session.pk, using=alias())
+            moment = moment or now
+            Turn(locked, moment, clock.now(), alias()).close()
+        session.refresh_from_db()
+        expiries.append(session.lease_expires_at)
+    assert all(one != following for one, following in itertools.pairwise(expiries))
 
 
 def test_a_foreign_token_stops_the_turn(session):
