@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import math
 import sys
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +31,10 @@ DEADLINE: Final = "deadline"
 CONNECTING: Final = 1 / 3
 """Share of a request's time for each of: a free connection, TCP, TLS. Together they end before the deadline, so that
 what was never sent is known as such; the deadline alone would leave it unknown."""
+
+
+DEEPEST: Final = 400
+"""Levels of a reply that are taken; what we send has 64. Python writes fewer levels than it reads."""
 
 
 class _BodyUntil(io.BytesIO):
@@ -163,7 +169,7 @@ def _of_error(call: RemoteCall, error: Exception) -> Outcome:
 
 def _of_reply(call: RemoteCall, reply: Any) -> Outcome:
     try:
-        body = json.loads(reply.content, parse_int=_integer, parse_constant=_nothing)
+        body = _pruned(json.loads(reply.content, parse_int=_integer, parse_float=_float, parse_constant=_nothing))
     except (ValueError, RecursionError):  # truncated, HTML, not UTF-8, or nested beyond reason
         body = None
     return outcomes.of_response(call, reply.status_code, reply.headers, body)
@@ -174,5 +180,28 @@ def _integer(digits: str) -> int | None:
     return int(digits) if len(digits) <= sys.int_info.default_max_str_digits else None
 
 
+def _float(digits: str) -> float | None:
+    """None for what is beyond a float: Python reads it as infinity, which no JSON can carry on; as `_integer`."""
+    number = float(digits)
+    return number if math.isfinite(number) else None
+
+
 def _nothing(constant: str) -> None:
     """NaN and the infinities are no JSON; as `_integer`."""
+
+
+def _pruned(value: Any) -> Any:
+    """`value`, with None for what lies too deep to be written again from any depth of our stack; as `_integer`."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(DEEPEST):
+        level = [child for one in level for child in _children(one) if isinstance(child, dict | list)]
+        if not level:
+            return value
+    for one in level:
+        for key in list(one) if isinstance(one, dict) else range(len(one)):
+            one[key] = None
+    return value
+
+
+def _children(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
