@@ -8,6 +8,7 @@ from .exceptions import InvalidInput
 
 MAX_KEY = 255
 MAX_CONVERSATION_ID = 64
+MAX_REASON = 10_000
 MAX_PAIRS, MAX_NAME, MAX_VALUE = 16, 64, 512
 """Of metadata: pairs, characters of a key, characters of a value (OpenAI's API document)."""
 
@@ -18,6 +19,16 @@ def check_text(field: str, value: object, length: int) -> None:
         return
     if not isinstance(value, str) or not 0 < len(value) <= length or not value.isprintable():
         raise InvalidInput(field, f"give 1 to {length} printable characters")
+
+
+def check_reason(reason: object, *, required: bool = True) -> None:
+    """Raise InvalidInput unless `reason` is a text that every database can hold, and says something if `required`."""
+    if not isinstance(reason, str) or (required and not reason.strip()):
+        raise InvalidInput("reason", "say why, for those who read this later", code="required")
+    if len(reason) > MAX_REASON:
+        raise InvalidInput("reason", f"give at most {MAX_REASON} characters")
+    if "\0" in reason or not _is_encodable(reason):
+        raise InvalidInput("reason", "it holds U+0000 or half a surrogate pair, which not every database can store")
 
 
 def check_metadata(metadata: object) -> None:

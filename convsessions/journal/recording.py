@@ -21,6 +21,7 @@ from convsessions.items.chunking import Chunk
 from convsessions.items.intake import Intake
 from convsessions.models import ConversationSession, Reconciliation, WriteChunk, WriteIntent
 from convsessions.states import CancelCause, HoldCode, RefusalPolicy, WriteKind, WriteState
+from convsessions.values import check_reason
 
 from .chunks import drop_chunks
 from .locking import alias, lock_session
@@ -123,8 +124,9 @@ def request_cancel(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") 
     """Cancel a write of which nothing is in flight, or have its worker cancel the rest.
 
     `actor`: who asks for it, None for the author; `reason`: with one, both are kept as a `Reconciliation`.
-    Raises WriteNotFound, IllegalMove, SessionDeleted.
+    Raises WriteNotFound, IllegalMove, SessionDeleted, InvalidInput.
     """
+    check_reason(reason, required=False)
     using = alias()
     with transaction.atomic(using=using):
         write, now = lock_write(write_id, using=using)
@@ -159,10 +161,11 @@ def _cause_of(write: WriteIntent, actor: Any) -> CancelCause:
 def retry(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") -> WriteIntent:
     """Have a held or refused write tried again, after a person mended the cause.
 
-    `actor`, `reason`: as in `request_cancel`. Raises WriteNotFound, IllegalMove, SessionDeleted.
+    `actor`, `reason`, and what it raises: as `request_cancel`.
 
     A refused write goes to the end of the queue: writes that were recorded after it have been applied meanwhile.
     """
+    check_reason(reason, required=False)
     using = alias()
     with transaction.atomic(using=using):
         write, now = lock_write(write_id, using=using)

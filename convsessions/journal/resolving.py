@@ -9,10 +9,11 @@ from typing import Any
 from django.db import transaction
 
 from convsessions import signals
-from convsessions.exceptions import ContentUnreadable, EvidenceChanged, IllegalMove, InvalidInput
+from convsessions.exceptions import ContentUnreadable, EvidenceChanged, IllegalMove
 from convsessions.items import codec
 from convsessions.models import Reconciliation, WriteChunk, WriteIntent
 from convsessions.states import CancelCause, Resolution, Verdict, WriteKind, WriteState
+from convsessions.values import check_reason
 
 from .chunks import UNSETTLED, chunk_bound, drop_chunks
 from .halves import half_pairs_of
@@ -49,7 +50,7 @@ def resolve(
     `Reconciliation` that the operator was shown. Remote items that the decision deletes are deleted by delivery.
     Raises WriteNotFound, IllegalMove, EvidenceChanged, InvalidInput.
     """
-    _check_reason(reason)
+    check_reason(reason)
     using = alias()
     with transaction.atomic(using=using):
         write, now = lock_write(write_id, using=using)
@@ -86,7 +87,7 @@ def remove_half_pairs(write_id: uuid.UUID, *, actor: Any, reason: str) -> WriteI
     Joins the caller's transaction, or opens its own. Raises WriteNotFound, InvalidInput, SessionDeleted, and
     IllegalMove when there is no half left, or the session was cleared since.
     """
-    _check_reason(reason)
+    check_reason(reason)
     using = alias()
     with transaction.atomic(using=using):
         write, _ = lock_write(write_id, using=using)
@@ -125,11 +126,6 @@ def possible(write: WriteIntent, verdict: str, finding: dict[str, Any]) -> list[
         Resolution.ABANDON: True,
     }
     return [resolution for resolution, sensible in options.items() if sensible]
-
-
-def _check_reason(reason: str) -> None:
-    if not reason.strip():
-        raise InvalidInput("reason", "say why, for those who read this later", code="required")
 
 
 def _accept(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:

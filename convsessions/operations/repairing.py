@@ -13,6 +13,7 @@ from convsessions.journal import recording, resolving
 from convsessions.journal.locking import alias
 from convsessions.models import WriteIntent
 from convsessions.states import Resolution, Verdict
+from convsessions.values import check_reason
 
 from .reading import get_write
 from .sessions import session_of
@@ -51,6 +52,7 @@ def resolve_write(
     """
     if resolution not in Resolution.values:
         raise InvalidInput("resolution", f"choose one of {', '.join(Resolution.values)}")
+    check_reason(reason)
     inspection = _evidence_for(write_id, Resolution(resolution))
     if evidence is not None and inspection.verdict != Verdict.UNDECIDED and evidence != inspection.token:
         raise EvidenceChanged(f"the remote history of write {write_id} has changed since")
