@@ -19,7 +19,11 @@ MARK = "enc:"
 
 
 class Cipher(Protocol):
-    """Both take and return text; what `encrypt` returns has to be ASCII. `decrypt` may raise anything."""
+    """Both take and return text; what `encrypt` returns has to be ASCII. `decrypt` may raise anything.
+
+    A cipher may also have ``is_current(text) -> bool``: whether `encrypt` would use the same key now. Without it,
+    `encrypt_content` writes everything anew each time.
+    """
 
     def encrypt(self, text: str) -> str: ...
 
@@ -40,6 +44,17 @@ def seal(text: str) -> str:
 def is_sealed(stored: str) -> bool:
     """Whether this is what `seal` makes where there is a CIPHER."""
     return stored.startswith(MARK)
+
+
+def is_current(stored: str) -> bool:
+    """Whether `seal` would store this with the same key now; nothing needs no key. Raises nothing."""
+    if not stored or not is_sealed(stored):
+        return not stored or conf.CIPHER is None
+    try:
+        tell = getattr(_cipher(), "is_current", None)
+        return tell is not None and bool(tell(stored.removeprefix(MARK)))
+    except Exception:  # noqa: BLE001 - as in unseal, which says so
+        return False
 
 
 def unseal(stored: str) -> str:
@@ -74,6 +89,7 @@ class _Fernets:
 
         if not keys:
             raise ImproperlyConfigured("CIPHER_KEYS has no key")
+        self._newest: Any = Fernet(keys[0])
         self._fernets: Any = MultiFernet([Fernet(key) for key in keys])
 
     def encrypt(self, text: str) -> str:
@@ -81,6 +97,15 @@ class _Fernets:
 
     def decrypt(self, text: str) -> str:
         return str(self._fernets.decrypt(text.encode()).decode())
+
+    def is_current(self, text: str) -> bool:
+        from cryptography.fernet import InvalidToken  # noqa: PLC0415 - an extra
+
+        try:
+            self._newest.decrypt(text.encode())
+        except InvalidToken:
+            return False
+        return True
 
 
 def _cipher() -> Cipher:

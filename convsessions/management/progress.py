@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 WIDTH = 30
+
+
+def counting(stream: Any, what: str) -> Callable[[int, int], None]:
+    """What an operation calls with the number of things done and their total; `stream`, `what`: as in `Bar`."""
+
+    def show(done: int, total: int) -> None:
+        if stream.isatty():
+            filled = WIDTH * done // max(done, total, 1)
+            end = "\n" if done >= total else ""
+            stream.write(f"\r[{'#' * filled:<{WIDTH}}] {done}/{total} {what}", ending=end)
+            stream.flush()
+
+    return show
 
 
 class Bar:

@@ -37,7 +37,7 @@ class ExactJSONField(TextField):
 
 
 class Sealed(str):
-    """Encrypted text as it is stored, which nobody has asked for yet."""
+    """Encrypted text as it is stored: what nobody has asked for yet, or what is to be stored as it is."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ class ContentField(TextField):
         return ciphers.unseal(stored)
 
     def get_prep_value(self, value: Any) -> Any:
-        return None if value is None else ciphers.seal(value)
+        return value if value is None or isinstance(value, Sealed) else ciphers.seal(value)
 
 
 class ContentJSONField(ExactJSONField):
@@ -97,7 +97,7 @@ class ContentJSONField(ExactJSONField):
         return codec.decode(ciphers.unseal(stored))
 
     def get_prep_value(self, value: Any) -> Any:
-        return None if value is None else ciphers.seal(codec.encode(value))
+        return value if value is None or isinstance(value, Sealed) else ciphers.seal(codec.encode(value))
 
 
 def choice_length(choices: type[models.TextChoices]) -> int:

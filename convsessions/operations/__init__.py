@@ -11,6 +11,7 @@ from convsessions.delivery.inquiry import inspect_write
 from convsessions.journal.taking_over import Place
 
 from .delivering import adeliver_ready, answer_doorbell, close_loop, deliver_ready
+from .encrypting import Encrypted, encrypt_content
 from .exporting import export_items
 from .purging import Purged, purge_payloads
 from .reading import (
@@ -59,6 +60,7 @@ from .writing import (
 __all__ = [
     "MAX_LATEST",
     "UNCHANGED",
+    "Encrypted",
     "Place",
     "Purged",
     "Recorded",
@@ -86,6 +88,7 @@ __all__ = [
     "deliver_ready",
     "digest_of_items",
     "due_sessions",
+    "encrypt_content",
     "export_items",
     "get_items",
     "get_latest_items",

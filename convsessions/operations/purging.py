@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import itertools
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.utils import timezone
@@ -16,15 +14,14 @@ from convsessions.exceptions import InvalidInput, SessionNotFound
 from convsessions.journal.locking import alias
 from convsessions.journal.purging import kept, purge, purgeable
 
+from .batches import by_session
+
 LOOK = 1000
 """Writes that are looked at together."""
 BATCH_WRITES, BATCH_ITEMS = 100, 20_000
 """Writes, and about as many items, that are purged in one transaction: their session is locked for that time."""
 STILL_NEEDED = 2 * RIVAL_WINDOW
 """How long after it settled a write is needed to tell its items from those of others, with a margin for clocks."""
-
-Row = tuple[uuid.UUID, uuid.UUID, int]
-"""A write, its session, and how many items it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +69,11 @@ def _before(days: float) -> dt.datetime:
 
 def _purge_some(before: dt.datetime, refused: bool, using: str) -> int:
     longest_ago = purgeable(before, refused=refused, using=using).order_by("settled_at")
-    rows: list[Row] = list(longest_ago.values_list("pk", "session_id", "items_total")[:LOOK])
+    rows = list(longest_ago.values_list("pk", "session_id", "items_total")[:LOOK])
     done = 0
-    for session_id, of_session in itertools.groupby(sorted(rows, key=lambda row: row[1]), key=lambda row: row[1]):
-        for write_ids in _batches(of_session):
-            try:
-                done += purge(session_id, write_ids, before, refused=refused, using=using)
-            except SessionNotFound:  # the host deleted it meanwhile
-                continue
+    for session_id, write_ids in by_session(rows, most_rows=BATCH_WRITES, most_items=BATCH_ITEMS):
+        try:
+            done += purge(session_id, write_ids, before, refused=refused, using=using)
+        except SessionNotFound:  # the host deleted it meanwhile
+            continue
     return done
-
-
-def _batches(rows: Iterator[Row]) -> Iterator[list[uuid.UUID]]:
-    batch: list[uuid.UUID] = []
-    items = 0
-    for write_id, _, count in rows:
-        if batch and (len(batch) >= BATCH_WRITES or items + count > BATCH_ITEMS):
-            yield batch
-            batch, items = [], 0
-        batch.append(write_id)
-        items += count
-    if batch:
-        yield batch

@@ -16,6 +16,7 @@ from convsessions import operations
 from convsessions.exceptions import IdempotencyConflict, IllegalMove, InvalidInput
 from convsessions.models import ConversationSession, WriteChunk, WriteIntent
 from convsessions.operations import purging
+from convsessions.operations.batches import by_session
 from convsessions.states import WriteState
 from tests.histories import append, deliver_until_settled, messages, remote_texts, texts
 from tests.queue.cluster import run_in_a_process, site_environment
@@ -206,10 +207,10 @@ def test_it_works_in_short_transactions(sandbox, session, monkeypatch):
     assert seen == [(4, 6), (6, 6)]
 
 
-def test_batches_end_at_a_number_of_items(monkeypatch):
-    monkeypatch.setattr(purging, "BATCH_ITEMS", 100)
+def test_batches_end_at_a_number_of_rows_and_of_items_and_have_one_session_each():
     rows = [(number, "s", items) for number, items in enumerate((60, 40, 1, 500, 1))]
-    assert list(purging._batches(iter(rows))) == [[0, 1], [2], [3], [4]]
+    batches = by_session([*rows, (5, "r", 1), (6, "s", 1)], most_rows=2, most_items=100)
+    assert list(batches) == [("r", [5]), ("s", [0, 1]), ("s", [2]), ("s", [3]), ("s", [4, 6])]
 
 
 def test_a_replayed_agents_call_and_the_api_see_a_purged_write(sandbox, session, client, django_user_model):

@@ -11,9 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from convsessions import operations
 from convsessions.exceptions import InvalidInput
-
-BAR = 30
-"""Characters of the progress bar."""
+from convsessions.management.progress import counting
 
 
 class Command(BaseCommand):
@@ -34,7 +32,10 @@ class Command(BaseCommand):
         began = time.monotonic()
         try:
             purged = operations.purge_payloads(
-                options["days"], refused=options["refused"], dry_run=options["dry_run"], progress=self._show
+                options["days"],
+                refused=options["refused"],
+                dry_run=options["dry_run"],
+                progress=counting(self.stderr, "writes"),
             )
         except InvalidInput as error:
             raise CommandError(f"--days: {error}.") from None
@@ -47,11 +48,3 @@ class Command(BaseCommand):
         self.stdout.write(f"{purged.writes} writes {verb} that settled before {purged.before:%Y-%m-%d %H:%M}.")
         if purged.kept:
             self.stdout.write(f"{purged.kept} refused writes keep their content, for they may be tried again.")
-
-    def _show(self, done: int, total: int) -> None:
-        """A bar on a terminal only."""
-        if self.stderr.isatty():
-            filled = BAR * done // max(done, total)
-            end = "\n" if done >= total else ""
-            self.stderr.write(f"\r[{'#' * filled:<{BAR}}] {done}/{total} writes", ending=end)
-            self.stderr.flush()
