@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable
 
 from django.db import connections, transaction
-from django.db.models import F, Window
+from django.db.models import F, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
@@ -16,7 +16,9 @@ from convsessions.models import ConversationSession
 from .leases import lease_duration
 
 CANDIDATES = 8
-"""Sessions that are looked at for each one that is taken."""
+"""Sessions from which each one that is taken is chosen."""
+LONGEST_WAITING, JUST_DUE = 2000, 1000
+"""Due sessions that are looked at, from either end."""
 
 Candidate = tuple[uuid.UUID, object]
 """A session and its owner."""
@@ -88,7 +90,27 @@ def _take(chosen: list[uuid.UUID], now: dt.datetime, using: str) -> list[uuid.UU
 
 
 def _candidates(count: int, now: dt.datetime, tried: set[uuid.UUID], using: str) -> list[Candidate]:
-    """Due sessions with their owners: first the longest waiting one of each owner, then each one's next."""
+    """Due sessions with their owners: first the longest waiting one of each owner, then each one's next.
+
+    Of a backlog only its two ends are looked at, for every look would sort all of it: those that wait longest, and
+    those that have just become due, among whom an owner stands who comes behind another one's backlog.
+    """
+    due = ConversationSession.objects.using(using).due(now).exclude(pk__in=tried)
+    end = _wake_at_of(due, LONGEST_WAITING)
+    if end is None:
+        return _of_each_owner(due, count)
+    behind = due.filter(wake_at__gt=end)
+    begin = _wake_at_of(behind.reverse(), JUST_DUE)
+    just_due = behind if begin is None else behind.filter(wake_at__gt=begin)
+    return _of_each_owner(due.filter(wake_at__lte=end), count) + _of_each_owner(just_due, count)
+
+
+def _wake_at_of(sessions: QuerySet[ConversationSession], place: int) -> dt.datetime | None:
+    """`wake_at` of the one that has `place` (from 0) others before it; None of fewer."""
+    return sessions.values_list("wake_at", flat=True)[place : place + 1].first()
+
+
+def _of_each_owner(sessions: QuerySet[ConversationSession], count: int) -> list[Candidate]:
     place = Window(RowNumber(), partition_by=F("owner_id"), order_by=F("wake_at").asc())
-    due = ConversationSession.objects.using(using).due(now).exclude(pk__in=tried).annotate(place=place)
-    return list(due.order_by("place", "wake_at").values_list("pk", "owner_id")[:count])
+    in_turn = sessions.annotate(place=place).order_by("place", "wake_at")
+    return list(in_turn.values_list("pk", "owner_id")[:count])

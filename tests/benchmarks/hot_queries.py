@@ -32,7 +32,33 @@ def main() -> None:
             call_command("flush", interactive=False, verbosity=0)
             _fill(writes)
             for name, step in _steps().items():
-                print(json.dumps({"writes": writes, "step": name, **_measure(step, options.rounds)}), flush=True)
+                _print(writes, name, step, options.rounds)
+            _make_all_due()
+            _print(writes, "choose 16, every session due", _choose, options.rounds)
+
+
+def _print(writes: int, name: str, step: Callable[[], Any], rounds: int) -> None:
+    print(json.dumps({"writes": writes, "step": name, **_measure(step, rounds)}), flush=True)
+
+
+def _make_all_due() -> None:
+    """As after an outage of the API."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE convsessions_conversationsession SET wake_at = now() - random() * interval '1 hour', "
+            "lease_token = NULL, lease_expires_at = NULL"
+        )
+        cursor.execute("VACUUM ANALYZE convsessions_conversationsession")
+
+
+def _choose() -> Any:
+    from django.utils import timezone
+
+    from convsessions.journal import choosing, locking
+
+    return choosing._candidates(16 * choosing.CANDIDATES, timezone.now(), set(), locking.alias())
 
 
 def _fill(writes: int) -> None:
@@ -55,7 +81,7 @@ def _steps() -> dict[str, Callable[[], Any]]:
     from django.db import transaction
     from django.utils import timezone
 
-    from convsessions.journal import choosing, locking, purging
+    from convsessions.journal import locking, purging
     from convsessions.journal.chunks import in_hand, unsettled
     from convsessions.journal.recording import _replayed
     from convsessions.journal.turn import Turn
@@ -80,7 +106,7 @@ def _steps() -> dict[str, Callable[[], Any]]:
         "chunk in hand": lambda: in_hand(write, using),
         "idempotency key": locked(lambda: _replayed(new, using=using)),
         "sweep: 1000 due sessions": lambda: list(due.values_list("pk", "wake_at")[:1000]),
-        "choose 16 ready sessions": lambda: choosing._candidates(16 * choosing.CANDIDATES, now, using),
+        "choose 16 ready sessions": _choose,
         "needing attention": lambda: list(WriteIntent.objects.needing_attention().order_by("created_at")[:20]),
         "oldest open write": lambda: WriteIntent.objects.open().order_by("created_at").first(),
         "writes of a session": lambda: list(of_session.order_by("-sequence")[:20]),

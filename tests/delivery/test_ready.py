@@ -7,10 +7,12 @@ import signal
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from convsessions import operations
 from convsessions.delivery import ready, threads
+from convsessions.journal import choosing
 from convsessions.journal.choosing import Turns, reserve
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession
@@ -126,6 +128,22 @@ def test_an_owner_who_comes_late_shares_and_does_not_overtake():
     assert turns.choose(3, [(number, "a") for number in range(9)]) == [0, 1, 2]
     assert turns.choose(4, [(3, "a"), (10, "b"), (4, "a"), (11, "b"), (5, "a")]) == [10, 3, 11, 4]
     assert turns.choose(9, [(5, "a")]) == [5]
+
+
+def test_an_owner_who_comes_behind_the_backlog_of_another_one_is_found(sandbox, monkeypatch):
+    monkeypatch.setattr(choosing, "LONGEST_WAITING", 3)
+    monkeypatch.setattr(choosing, "JUST_DUE", 2)
+    busy, other = (get_user_model().objects.create(username=name) for name in ("busy", "other"))
+    backlog = [session.pk for session in sessions_with(*[1] * 8, owner=busy)]
+    (late,) = (session.pk for session in sessions_with(1, owner=other))
+    turns = Turns()
+
+    with CaptureQueriesContext(connection) as looked:
+        assert reserve(2, turns, using=alias()) == [backlog[0], late]
+    assert sum("ROW_NUMBER" in query["sql"] for query in looked) == 2
+    reserved = [pk for _ in range(4) for pk in reserve(2, turns, using=alias())]
+    assert reserved == backlog[1:]
+    assert reserve(2, turns, using=alias()) == []
 
 
 def test_what_is_reserved_is_not_reserved_again_and_comes_back_in_time(sandbox, session):
