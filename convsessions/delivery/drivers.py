@@ -16,7 +16,7 @@ from convsessions.conf import conf
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession
 from convsessions.reconcile.reading import Deadline, History, Requests
-from convsessions.remote import clients, clock, gateway, outcomes
+from convsessions.remote import clients, clock, gateway, outcomes, tracing
 from convsessions.remote.calls import Pause, RemoteCall
 from convsessions.remote.outcomes import Outcome
 
@@ -34,14 +34,18 @@ def deliver(session_id: uuid.UUID, *, budget: float | None = None, client: Any =
     """
     delivery = protocol.deliver(session_id, using=alias(), budget=budget)
     outcome: Outcome | None = None
-    while not isinstance(request := _advance(delivery, outcome), Report):
-        if isinstance(request, Pause):
-            time.sleep(request.seconds)
-            outcome = None
-        else:
-            client = client or _client(session_id)
-            outcome = perform(request, client)
-    return request
+    with tracing.delivery() as told:
+        told.session = session_id
+        while not isinstance(request := _advance(delivery, outcome), Report):
+            if isinstance(request, Pause):
+                time.sleep(request.seconds)
+                outcome = None
+            else:
+                client = client or _client(session_id)
+                told.count(request)
+                outcome = perform(request, client)
+        told.ending = request.ending.value
+        return request
 
 
 async def adeliver(
@@ -65,16 +69,20 @@ async def adeliver(
 async def drive(delivery: Delivery, whose: Callable[[], uuid.UUID], client: Any, ending: asyncio.Event) -> Report:
     """Carry out `delivery` to its end. `whose` is asked for the session once there is a request to make."""
     outcome: Outcome | None = None
-    while True:
-        request = await threads.in_thread(_advance, delivery, outcome)
-        if isinstance(request, Report):
-            return request
-        if isinstance(request, Pause):
-            await pause(request.seconds, ending)
-            outcome = None
-        else:
-            client = client or await _async_client(whose())
-            outcome = await aperform(request, client)
+    with tracing.delivery() as told:
+        while True:
+            request = await threads.in_thread(_advance, delivery, outcome)
+            if isinstance(request, Report):
+                told.session, told.ending = request.session_id, request.ending.value
+                return request
+            told.session = whose()
+            if isinstance(request, Pause):
+                await pause(request.seconds, ending)
+                outcome = None
+            else:
+                client = client or await _async_client(told.session)
+                told.count(request)
+                outcome = await aperform(request, client)
 
 
 async def uninterrupted(work: Coroutine[Any, Any, T], ending: asyncio.Event) -> T:

@@ -1,12 +1,14 @@
-"""Spans of OpenTelemetry around requests, by its API package alone: without it (extra `otel`), nothing happens.
+"""Spans of OpenTelemetry around deliveries and requests, by its API package alone: without it (extra `otel`), none.
 
-A span says what the journal says of a request: ids, codes and counts, never content.
+A delivery's span is the parent of those of its requests. They say what the journal says: ids, codes and counts, never
+content.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from .calls import AppendItems, RemoteCall
@@ -19,6 +21,46 @@ except ImportError:
 
 TRACER = "convsessions"
 
+_SILENT: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False}
+"""Messages of exceptions may hold anything."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What the span of a delivery says: `session`: its id, `ending`: a value of `Ending`, "" if it raised."""
+
+    session: Any = None
+    ending: str = ""
+    requests: int = 0
+    chunks: int = 0
+
+    def count(self, call: RemoteCall) -> None:
+        """A request is made."""
+        self.requests += 1
+        self.chunks += isinstance(call, AppendItems)
+
+    def attributes(self) -> dict[str, Any]:
+        known = {"convsessions.session": self.session and str(self.session), "convsessions.ending": self.ending}
+        counts = {"convsessions.requests": self.requests, "convsessions.chunks": self.chunks}
+        return {name: value for name, value in known.items() if value} | counts
+
+
+@contextlib.contextmanager
+def delivery() -> Iterator[Told]:
+    """With a span around one delivery of a session; gives what takes down how it went."""
+    told = Told()
+    if trace is None:
+        yield told
+        return
+    with trace.get_tracer(TRACER).start_as_current_span("convsessions deliver", **_SILENT) as present:
+        try:
+            yield told
+        except BaseException as error:
+            present.set_attribute("error.type", type(error).__name__)
+            raise
+        finally:
+            present.set_attributes(told.attributes())
+
 
 @contextlib.contextmanager
 def span(call: RemoteCall) -> Iterator[Callable[[Outcome], Outcome]]:
@@ -30,9 +72,7 @@ def span(call: RemoteCall) -> Iterator[Callable[[Outcome], Outcome]]:
         f"convsessions {call.operation}",
         kind=trace.SpanKind.CLIENT,
         attributes=_attributes(call),
-        # Messages of exceptions may hold anything.
-        record_exception=False,
-        set_status_on_exception=False,
+        **_SILENT,
     )
     with started as present:
 
