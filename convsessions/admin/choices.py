@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from convsessions.exceptions import ContentUnreadable
-from convsessions.states import Resolution, Verdict
+from convsessions.states import Resolution, Verdict, WriteKind
 
 from .display import CONTENT_UNREADABLE, span
 from .situation import Situation
@@ -82,6 +82,8 @@ def _then(situation: Situation) -> str:
         return " " + _("Then the write is complete.")
     first, last = situation.unsent_numbers
     items = {"items": span(situation.first_unsent, situation.unsent), "first": first, "last": last}
+    if situation.in_doubt:
+        return " " + _("Then what comes after it (%(items)s) is looked for, and sent where it is not there.") % items
     if first == last:
         return " " + _("Then chunk %(first)d (%(items)s) is sent.") % items
     return " " + _("Then chunks %(first)d\u2013%(last)d (%(items)s) are sent.") % items
@@ -96,6 +98,8 @@ def _sent(situation: Situation) -> str:
 
 
 def _accept(situation: Situation) -> Choice:
+    if situation.write.kind == WriteKind.POP:
+        return Choice("accept", _("Accept: it was done"), _("Delete nothing, and close the write as done."))
     title = _("Accept: it is saved")
     runs, parts, chunk = situation.evidence.get("runs") or (), situation.evidence.get("parts") or (), situation.chunk
     if chunk is None:
@@ -135,6 +139,13 @@ def _remove_duplicates(situation: Situation) -> Choice:
 
 
 def _resend(situation: Situation) -> Choice:
+    if situation.write.kind == WriteKind.POP:
+        return Choice(
+            "resend",
+            _("Pop now: it was not done"),
+            _("Delete the item that is the newest one then, and return it."),
+            deletes=True,
+        )
     text = _("Send %(items)s again, at the end of the conversation.") % {"items": _sent(situation)}
     parts = situation.evidence.get("parts") or ()
     if parts:

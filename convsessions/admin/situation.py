@@ -92,18 +92,27 @@ class Situation:
     @property
     def first_unsent(self) -> int:
         """The position of the first item that waits for the chunk in question."""
-        return min((chunk.first_item for chunk in self.chunks if chunk.state == WriteState.PENDING), default=0)
+        return min((chunk.first_item for chunk in self.waiting), default=0)
+
+    @property
+    def waiting(self) -> list[WriteChunk]:
+        """The chunks that wait for the one in question; sending: in doubt, and looked for before they are sent."""
+        return [chunk for chunk in self.chunks if chunk.state in (WriteState.PENDING, WriteState.SENDING)]
+
+    @property
+    def in_doubt(self) -> bool:
+        return any(chunk.state == WriteState.SENDING for chunk in self.waiting)
 
     @property
     def unsent_numbers(self) -> tuple[int, int]:
         """The numbers of the first and the last chunk that wait, from 1; (0, 0) if there is none."""
-        waiting = [self.numbers[chunk.pk] for chunk in self.chunks if chunk.state == WriteState.PENDING]
+        waiting = [self.numbers[chunk.pk] for chunk in self.waiting]
         return (waiting[0], waiting[-1]) if waiting else (0, 0)
 
     @property
     def unsent(self) -> int:
         """Items that come after the chunk in question and wait for it."""
-        return sum(chunk.item_count for chunk in self.chunks if chunk.state == WriteState.PENDING)
+        return sum(chunk.item_count for chunk in self.waiting)
 
     @cached_property
     def sections(self) -> list[Section]:
@@ -118,6 +127,8 @@ class Situation:
             return [Section(self.chunk, self.numbers[self.chunk.pk], runs)]
         saved = {tuple(chunk.remote_ids): chunk for chunk in self.chunks if chunk.remote_ids}
         originals = [index for index, run in enumerate(runs) if tuple(run) in saved]
+        if not originals:  # of a write that appends nothing, for instance
+            return []
         return [
             Section(saved[tuple(runs[start])], self.numbers[saved[tuple(runs[start])].pk], runs[start:end])
             for start, end in zip(originals, [*originals[1:], len(runs)], strict=True)

@@ -66,6 +66,7 @@ def events_of(write: WriteIntent) -> Timeline:
 ACTS = {
     "retry": gettext_lazy("try again"),
     "cancel": gettext_lazy("cancel"),
+    "restored": gettext_lazy("put in doubt"),
 }
 """What operators do besides resolving, by its name in the evidence."""
 

@@ -9,6 +9,7 @@ import datetime as dt
 
 from convsessions.conf import conf
 from convsessions.exceptions import ContentUnreadable
+from convsessions.journal.restoring import RESTORED, in_doubt
 from convsessions.journal.turn import Turn
 from convsessions.models import WriteChunk, WriteIntent
 from convsessions.reconcile.engine import Question
@@ -23,7 +24,7 @@ from convsessions.remote.calls import (
     RemoteCall,
     UpdateConversation,
 )
-from convsessions.states import CancelCause, Resolution, WriteKind, WriteState
+from convsessions.states import CancelCause, Resolution, Verdict, WriteKind, WriteState
 
 from .evidence import bound_ids, chunks_to_verify, copies_question, rivals_of
 from .refusals import end_append
@@ -87,6 +88,7 @@ def _plan_append(turn: Turn, write: WriteIntent) -> Step | None:
         return None
     if chunk.state == WriteState.SENDING:
         # Also before a clear: it may be cancelled or refused yet, and then what is there has to be known.
+        turn.start(write)  # pending until its turn comes, where the journal was restored
         turn.note_interrupted(write)
         return Reconcile(write_id=write.pk, chunk_id=chunk.pk, question=_question(turn, chunk))
     if write.cancel_cause:
@@ -123,6 +125,11 @@ def _plan_pop(turn: Turn, write: WriteIntent) -> Step | None:
     if write.target_id:
         # Journaled: it may have been deleted already, so it is too late to cancel. Deleting it twice is harmless.
         return _send(turn, write, _delete_item(turn, write.target_id), write.target_id)
+    if write.state == WriteState.PENDING and in_doubt(write, using=turn.using):
+        turn.start(write)
+        turn.record_reconciliation(write, None, Verdict.UNDECIDED, {"code": RESTORED})
+        turn.ambiguous(write, None, Verdict.UNDECIDED)
+        return None
     if write.cancel_cause:
         turn.cancel(write)
         return None

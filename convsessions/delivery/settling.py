@@ -6,10 +6,12 @@ Nothing here guesses: an outcome that is not known leaves the chunk `sending`, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from convsessions.conf import conf
 from convsessions.exceptions import LeaseLost
 from convsessions.items.comparison import contained
+from convsessions.journal.restoring import RESTORED, sent_nothing_after
 from convsessions.journal.turn import Turn
 from convsessions.models import WriteChunk, WriteIntent
 from convsessions.reconcile.engine import Answer, TooEarly, Unreadable, find_copies
@@ -65,6 +67,7 @@ def set_aside(turn: Turn, write: WriteIntent) -> None:
     chunk = turn.next_chunk(write) if write.kind == WriteKind.APPEND else None
     in_flight = chunk if chunk is not None and chunk.state == WriteState.SENDING else None
     if write.cancel_cause == CancelCause.CLEAR or (write.cancel_cause and in_flight is not None):
+        turn.start(write)  # see `planning`
         turn.record_reconciliation(write, in_flight, Verdict.UNDECIDED, {"code": HoldCode.CONTENT.value})
         _leave_open(turn, write, in_flight, Verdict.UNDECIDED)
     else:
@@ -160,7 +163,15 @@ def settle_answer(turn: Turn, step: Reconcile, answer: Answer) -> None:
     elif isinstance(answer, Unreadable):
         _settle_unreadable(turn, write, chunk, answer.problem)
     else:
-        _settle_finding(turn, write, chunk, answer)
+        _settle_finding(turn, write, chunk, _as_far_as_known(turn, step, chunk, answer))
+
+
+def _as_far_as_known(turn: Turn, step: Reconcile, chunk: WriteChunk, finding: Finding) -> Finding:
+    """What was found may be older than the request, where a restored journal knows nothing that precedes it."""
+    nothing_known = not chunk.anchor and turn.session.tail_anchor is None and not step.question.bound
+    if finding.verdict is Verdict.SAVED and nothing_known and _last_code(turn, chunk) == RESTORED:
+        return replace(finding, verdict=Verdict.CONTESTED)
+    return finding
 
 
 def _settle_finding(turn: Turn, write: WriteIntent, chunk: WriteChunk, finding: Finding) -> None:
@@ -169,13 +180,16 @@ def _settle_finding(turn: Turn, write: WriteIntent, chunk: WriteChunk, finding: 
         turn.chunk_saved(write, chunk, finding.ids)
     elif finding.verdict is not Verdict.ABSENT:
         _leave_open(turn, write, chunk, finding.verdict)
-    elif _last_code(turn, chunk) == ALREADY_THERE:
+    elif (code := _last_code(turn, chunk)) == ALREADY_THERE:
         # Not ours: the caller gave an id that the conversation has. Sent again, it would be refused again.
         refused_items(turn, write, chunk, code=ALREADY_THERE, param="items")
-    elif _sends_without_an_answer(turn, chunk) >= MAX_SENDS:
+    elif _sends_without_an_answer(turn, chunk) >= MAX_SENDS or (code == RESTORED and finding.foreign):
+        # The second: items that no write accounts for. This one may have been there too, and been removed since.
         _leave_open(turn, write, chunk, Verdict.ABSENT)
     else:
         turn.chunk_not_applied(chunk, judged_absent=True)
+        if code == RESTORED:
+            sent_nothing_after(chunk, using=turn.using)
         turn.clear_hold(write)
 
 

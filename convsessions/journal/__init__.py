@@ -5,5 +5,5 @@ reconciliations of a session change only under the lock of its session; no trans
 
 - `recording`: what authors do; joins the caller's transaction.
 - `leases`, `turn`: what a worker does; every step is a durable transaction of its own.
-- `resolving`: what operators do.
+- `resolving`: what operators do. `restoring`: what follows a restore from a backup.
 """

@@ -25,6 +25,7 @@ from convsessions.values import check_reason
 
 from .chunks import drop_chunks
 from .locking import alias, lock_session
+from .restoring import in_doubt
 
 BATCH_BYTES = 2 * 1024 * 1024
 """Bytes of payload an INSERT, well below MariaDB's default packet of 16 MiB."""
@@ -135,7 +136,7 @@ def request_cancel(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") 
         write.cancel_cause = _cause_of(write, actor)
         if write.session.deleted_at is not None and write.cancel_cause == CancelCause.AUTHOR:
             raise SessionDeleted(f"session {write.session.pk} was deleted, and its conversation is to go with it")
-        if write.state == WriteState.PENDING:
+        if write.state == WriteState.PENDING and not in_doubt(write, using=using):
             write.move(WriteState.CANCELLED)
             write.settled_at = now
             drop_chunks(write.chunks.db_manager(using).all(), now)

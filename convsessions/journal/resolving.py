@@ -112,17 +112,22 @@ def remove_half_pairs(write_id: uuid.UUID, *, actor: Any, reason: str) -> WriteI
 
 def possible(write: WriteIntent, verdict: str, finding: dict[str, Any]) -> list[Resolution]:
     """The resolutions that make sense for this evidence, the most sensible one first."""
+    if write.kind == WriteKind.POP and not write.target_id:
+        # Of a restored journal. A worker cannot find out whether it was done, and done twice it removes another item.
+        return [Resolution.ACCEPT, Resolution.RESEND, Resolution.ABANDON]
     if write.kind != WriteKind.APPEND:
         # Doing it again is harmless, and decides; what was popped, or is not to be, a person may say as well.
         return [Resolution.RECHECK, *([Resolution.ACCEPT] if write.kind == WriteKind.POP else []), Resolution.ABANDON]
     whole, some = bool(finding.get("runs")), bool(finding.get("runs") or finding.get("parts"))
-    chunk_open = write.chunks.db_manager(alias()).filter(state=WriteState.AMBIGUOUS).exists()
+    states = set(write.chunks.db_manager(alias()).order_by().values_list("state", flat=True).distinct())
+    chunk_open = WriteState.AMBIGUOUS in states
     options = {
         Resolution.REMOVE_DUPLICATES: verdict == Verdict.DUPLICATED and bool(finding.get("extra")),
         Resolution.ACCEPT: whole or not chunk_open or (verdict == Verdict.PARTIAL and bool(finding.get("parts"))),
         Resolution.RESEND: chunk_open and not whole,
         Resolution.RECHECK: True,
-        Resolution.ROLLBACK: some or write.items_saved > 0,
+        # What else of it is there is not known while later chunks are in doubt: a rollback would leave it.
+        Resolution.ROLLBACK: (some or write.items_saved > 0) and WriteState.SENDING not in states,
         Resolution.ABANDON: True,
     }
     return [resolution for resolution, sensible in options.items() if sensible]
@@ -157,9 +162,11 @@ def _remove_duplicates(
 
 
 def _resend(write: WriteIntent, chunk: WriteChunk | None, finding: dict[str, Any], now: Any, using: str) -> None:
-    if chunk is None:
+    if chunk is None and write.kind != WriteKind.POP:
         raise IllegalMove(f"every chunk of write {write.pk} is saved")
     write.move(WriteState.SENDING)
+    if chunk is None:
+        return
     chunk.move(WriteState.SENDING)
     chunk.move(WriteState.PENDING)
     chunk.resent, chunk.attempts, chunk.remote_ids = True, 0, []

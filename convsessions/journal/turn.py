@@ -83,7 +83,7 @@ class Turn:
         self, write: WriteIntent, operation: Operation, *, chunk: WriteChunk | None = None, target_id: str = ""
     ) -> int:
         """Journal a request before it is sent; returns the id of its attempt."""
-        self._start(write)
+        self.start(write)
         deadline = self.now + dt.timedelta(seconds=conf.REQUEST_TIMEOUT)
         if chunk is not None:
             chunk.move(WriteState.SENDING)
@@ -119,7 +119,8 @@ class Turn:
         """Whether a request of `write` was applied for all that is known."""
         return write.requests.db_manager(self.using).exclude(outcome=OutcomeKind.NOT_APPLIED).exists()
 
-    def _start(self, write: WriteIntent) -> None:
+    def start(self, write: WriteIntent) -> None:
+        """The write is begun, in this generation of its session; nothing changes if it was begun before."""
         if write.state == WriteState.PENDING:
             write.move(WriteState.SENDING)
             write.generation, write.started_at = self.session.generation, write.started_at or self.now

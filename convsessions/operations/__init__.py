@@ -27,6 +27,7 @@ from .reading import (
     wait_for_write,
 )
 from .repairing import reconcile_write, remove_half_pairs, resolve_write, retry_write, verify_session
+from .restoring import AfterRestore, after_restore
 from .sessions import (
     UNCHANGED,
     Recorded,
@@ -60,6 +61,7 @@ from .writing import (
 __all__ = [
     "MAX_LATEST",
     "UNCHANGED",
+    "AfterRestore",
     "Encrypted",
     "Place",
     "Purged",
@@ -70,6 +72,7 @@ __all__ = [
     "acreate_session",
     "adeliver",
     "adeliver_ready",
+    "after_restore",
     "aget_items",
     "aget_session",
     "aget_write",

@@ -10,7 +10,7 @@ from django.utils import timezone
 from convsessions import operations
 from convsessions.models import Reconciliation, RequestAttempt, WriteChunk, WriteIntent
 from convsessions.states import WriteState
-from tests.histories import deliver_until_settled, messages, remote_texts
+from tests.histories import append, deliver_until_settled, messages, remote_texts
 
 from .conftest import ITEMS, choices_in, page, said, token_in
 
@@ -314,3 +314,37 @@ def test_the_read_is_not_made_inside_a_transaction_under_atomic_requests(browser
 
     duplicated.refresh_from_db()
     assert duplicated.state == WriteState.SENDING
+
+
+# -- after a restore ---------------------------------------------------------------------------------------------
+
+
+def test_a_pop_that_a_restored_journal_cannot_account_for_is_decided_by_a_person(browser, sandbox, session):
+    deliver_until_settled(append(session, 2))
+    pop = operations.pop_item(session.pk)
+    operations.after_restore()
+    operations.deliver(session.pk)
+
+    shown = browser.get(page("resolve", pop.pk))
+    assert choices_in(shown) == ["accept", "resend", "abandon"]
+    assert "Accept: it was done" in shown.content.decode()
+    assert "Delete the item that is the newest one then, and return it." in shown.content.decode()
+    assert "Operator: put in doubt" in shown.content.decode()
+
+    assert said(resolve(browser, pop, "resend"))[0].startswith("Recorded: ")
+    assert deliver_until_settled(pop).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == ["m0"]
+
+
+def test_what_is_in_doubt_behind_an_ambiguous_chunk_is_said_to_be_looked_for(browser, sandbox, session, quick):
+    deliver_until_settled(append(session, 1, prefix="first"))
+    quick["CHUNK_ITEMS"] = 2
+    write = append(session, 4)
+    operations.after_restore()
+    session.refresh_from_db()
+    sandbox.append_foreign(session.conversation_id, messages(1))
+    deliver_until_settled(write)
+
+    shown = browser.get(page("resolve", write.pk)).content.decode()
+
+    assert "Then what comes after it (items 2 to 3) is looked for, and sent where it is not there." in shown

@@ -52,6 +52,10 @@ def now(write):
     return WriteIntent.objects.defer("popped").get(pk=write.pk)
 
 
+def state_of(write):
+    return now(write).state
+
+
 def hold_of(write):
     return now(write).hold_code, bool(now(write).needs_attention)
 
@@ -265,6 +269,21 @@ def test_one_in_flight_that_is_cancelled_is_left_to_a_person_who_may_abandon_it(
     assert now(write).state == WriteState.AMBIGUOUS
     operations.resolve_write(write.pk, "abandon", reason="the key is lost")
     assert now(write).state == WriteState.CANCELLED
+
+
+def test_so_is_one_of_a_restored_journal_whose_key_was_not_restored(sandbox, session, keys):
+    first = append(session, 1)
+    operations.deliver(session.pk)
+    write = append(session, 3, prefix="later")
+    operations.after_restore()
+    keys.lose()
+
+    operations.deliver(session.pk)
+    assert (state_of(first), hold_of(write)) == (WriteState.SAVED, HELD)
+    operations.cancel_write(write.pk)
+    operations.deliver(session.pk)
+
+    assert (state_of(write), now(write).error_code) == (WriteState.AMBIGUOUS, "undecided")
 
 
 def test_an_ambiguous_write_that_is_checked_again_is_held(sandbox, session, keys):

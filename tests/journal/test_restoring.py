@@ -1,0 +1,404 @@
+"""A journal restored from a backup: what was sent since is found in the remote history, and not sent again."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from convsessions import operations
+from convsessions.exceptions import LeaseLost
+from convsessions.journal import leases
+from convsessions.journal.locking import alias
+from convsessions.models import ConversationSession, WriteChunk, WriteIntent
+from convsessions.states import Resolution, WriteState
+from tests.histories import (
+    append,
+    append_requests,
+    deliver_until_settled,
+    messages,
+    remote_texts,
+    texts,
+)
+from tests.restoring import Backup, FileBackup
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOBODY = {"sessions": 0, "appends": 0, "pops": 0, "ambiguous": 0, "without_conversation": 0}
+
+
+@pytest.fixture
+def begun(sandbox, session):
+    """A session with a conversation, in which there is one message."""
+    deliver_until_settled(append(session, 1, prefix="first"))
+    session.refresh_from_db()
+    return session
+
+
+def state_of(write: WriteIntent) -> str:
+    return operations.get_write(write.pk).state
+
+
+def deliver_all(*writes: WriteIntent) -> list[str]:
+    return [deliver_until_settled(write).state for write in writes]
+
+
+def test_what_was_delivered_since_the_backup_is_found_and_not_sent_again(sandbox, begun):
+    writes = [append(begun, 45, prefix="a"), append(begun, 1, prefix="b"), append(begun, 21, prefix="c")]
+    backup = Backup()
+    deliver_all(*writes)
+    before = len(append_requests(sandbox, begun))
+
+    backup.restore()
+    assert [state_of(write) for write in writes] == [WriteState.PENDING] * 3
+    done = operations.after_restore()
+
+    assert (done.sessions, done.appends, done.pops) == (1, 3, 0)
+    assert deliver_all(*writes) == [WriteState.SAVED] * 3
+    expected = texts([*messages(1, prefix="first"), *messages(45, prefix="a"), *messages(1, prefix="b")])
+    assert remote_texts(sandbox, begun) == [*expected, *texts(messages(21, prefix="c"))]
+    assert len(append_requests(sandbox, begun)) == before
+    drift = operations.verify_session(begun.pk)
+    assert not drift
+    assert drift.foreign == []
+
+
+def test_without_it_everything_would_be_sent_twice(sandbox, begun):
+    write = append(begun, 1, prefix="a")
+    backup = Backup()
+    deliver_all(write)
+
+    backup.restore()
+    deliver_all(write)
+
+    assert remote_texts(sandbox, begun) == ["first0", "a0", "a0"]
+
+
+def test_what_was_delivered_in_part_goes_on_where_it_stood(sandbox, begun):
+    write = append(begun, 65, prefix="a")
+    backup = Backup()
+    operations.deliver(begun.pk, budget=0)
+    before = len(append_requests(sandbox, begun))
+    assert operations.get_write(write.pk).items_saved == 20
+
+    backup.restore()
+    operations.after_restore()
+
+    assert deliver_all(write) == [WriteState.SAVED]
+    assert remote_texts(sandbox, begun) == texts([*messages(1, prefix="first"), *messages(65, prefix="a")])
+    assert len(append_requests(sandbox, begun)) - before == 3
+
+
+def test_what_was_in_flight_at_the_backup_is_decided_as_ever(sandbox, begun):
+    sandbox.fault("lost_after", operation="append_items")
+    write = append(begun, 25, prefix="a")
+    operations.deliver(begun.pk, budget=0)
+    assert write.chunks.get(first_item=0).state == WriteState.SENDING
+    backup = Backup()
+    deliver_all(write)
+
+    backup.restore()
+    operations.after_restore()
+
+    assert deliver_all(write) == [WriteState.SAVED]
+    assert remote_texts(sandbox, begun) == texts([*messages(1, prefix="first"), *messages(25, prefix="a")])
+
+
+def test_what_was_not_delivered_is_sent_and_later_requests_are_not_doubted_for_long(sandbox, begun):
+    writes = [append(begun, 65, prefix="a"), append(begun, 1, prefix="b")]
+    Backup().restore()
+    operations.after_restore()
+
+    assert deliver_all(*writes) == [WriteState.SAVED] * 2
+
+    expected = texts([*messages(1, prefix="first"), *messages(65, prefix="a"), *messages(1, prefix="b")])
+    assert remote_texts(sandbox, begun) == expected
+    # Looked for, and so sent "again", were only the first chunks of the two writes.
+    assert list(WriteChunk.objects.filter(resent=True).values_list("first_item", flat=True)) == [0, 0]
+
+
+def test_nothing_is_taken_for_absent_before_a_late_request_could_have_landed(sandbox, begun):
+    write = append(begun, 1, prefix="a")
+    Backup().restore()
+    operations.after_restore()
+
+    operations.deliver(begun.pk, budget=0)
+
+    assert (operations.get_write(write.pk).hold_code, remote_texts(sandbox, begun)) == ("settling", ["first0"])
+
+
+def test_equal_writes_of_which_one_was_delivered_end_as_two(sandbox, begun):
+    writes = [append(begun, 1, prefix="yes"), append(begun, 1, prefix="yes")]
+    backup = Backup()
+    operations.deliver(begun.pk, budget=0)
+    assert remote_texts(sandbox, begun) == ["first0", "yes0"]
+
+    backup.restore()
+    operations.after_restore()
+
+    assert deliver_all(*writes) == [WriteState.SAVED] * 2
+    assert remote_texts(sandbox, begun) == ["first0", "yes0", "yes0"]
+
+
+def test_equal_writes_that_were_both_delivered_are_not_guessed_apart(sandbox, begun):
+    write, second = append(begun, 1, prefix="yes"), append(begun, 1, prefix="yes")
+    backup = Backup()
+    deliver_all(write, second)
+
+    backup.restore()
+    operations.after_restore()
+
+    settled = deliver_until_settled(write)
+    assert (settled.state, settled.error_code) == (WriteState.AMBIGUOUS, "duplicated")
+    operations.resolve_write(write.pk, Resolution.REMOVE_DUPLICATES, reason="restored")
+    assert deliver_all(write, second) == [WriteState.SAVED] * 2
+    assert remote_texts(sandbox, begun) == ["first0", "yes0", "yes0"]
+
+
+def test_absent_beside_items_that_no_write_accounts_for_is_for_a_person(sandbox, begun):
+    """It was delivered and popped, and then something was written of which the backup knows nothing."""
+    write = append(begun, 1, prefix="a")
+    backup = Backup()
+    deliver_all(write, operations.pop_item(begun.pk), append(begun, 1, prefix="later"))
+
+    backup.restore()
+    operations.after_restore()
+
+    settled = deliver_until_settled(write)
+    assert (settled.state, settled.error_code) == (WriteState.AMBIGUOUS, "absent")
+    assert remote_texts(sandbox, begun) == ["first0", "later0"]
+
+
+@pytest.mark.parametrize("was_done", [True, False])
+def test_a_pop_is_for_a_person_who_says_whether_it_was_done(sandbox, begun, was_done):
+    deliver_all(append(begun, 2, prefix="a"))
+    pop = operations.pop_item(begun.pk)
+    backup = Backup()
+    if was_done:
+        deliver_all(pop)
+
+    backup.restore()
+    assert operations.after_restore().pops == 1
+    after = append(begun, 1, prefix="b")
+
+    settled = deliver_until_settled(pop)
+    assert settled.state == WriteState.AMBIGUOUS
+    assert operations.inspect_write(pop.pk).possible == [Resolution.ACCEPT, Resolution.RESEND, Resolution.ABANDON]
+    assert remote_texts(sandbox, begun) == (["first0", "a0"] if was_done else ["first0", "a0", "a1"])
+    operations.resolve_write(pop.pk, Resolution.ACCEPT if was_done else Resolution.RESEND, reason="I looked")
+    assert deliver_all(pop, after) == [WriteState.SAVED] * 2
+    assert remote_texts(sandbox, begun) == ["first0", "a0", "b0"]
+
+
+def test_a_pop_that_had_found_its_item_is_done_again_which_is_harmless(sandbox, begun):
+    deliver_all(append(begun, 2, prefix="a"))
+    sandbox.fault("lost_after", operation="delete_item")
+    pop = operations.pop_item(begun.pk)
+    operations.deliver(begun.pk, budget=0)
+    assert operations.get_write(pop.pk).target_id
+    backup = Backup()
+    deliver_all(pop)
+
+    backup.restore()
+    operations.after_restore()
+
+    assert deliver_all(pop) == [WriteState.SAVED]
+    assert remote_texts(sandbox, begun) == ["first0", "a0"]
+
+
+def test_a_clear_takes_effect_again_and_what_follows_it_goes_to_a_new_conversation(sandbox, begun):
+    clear = operations.clear_session(begun.pk)
+    write = append(begun, 1, prefix="a")
+    backup = Backup()
+    deliver_all(clear, write)
+
+    backup.restore()
+    assert operations.after_restore().appends == 0
+
+    assert deliver_all(clear, write) == [WriteState.SAVED] * 2
+    assert remote_texts(sandbox, begun) == ["a0"]
+
+
+def test_a_session_without_a_conversation_begins_one(sandbox, session):
+    write = append(session, 25)
+    backup = Backup()
+    deliver_all(write)
+    first = ConversationSession.objects.get().conversation_id
+
+    backup.restore()
+    done = operations.after_restore()
+
+    assert (done.sessions, done.appends, done.without_conversation) == (1, 0, 1)
+    assert deliver_all(write) == [WriteState.SAVED]
+    session.refresh_from_db()
+    assert session.conversation_id != first
+    assert remote_texts(sandbox, session) == texts(messages(25))
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+def test_in_an_adopted_conversation_an_equal_older_item_is_not_taken_for_the_write(sandbox, begun, delivered):
+    """The journal knows nothing of ours there by which to tell old from new."""
+    conversation = begun.conversation_id
+    ConversationSession.objects.filter(pk=begun.pk).update(conversation_id=None)
+    adopted = operations.create_session(conversation_id=conversation)
+    write = append(adopted, 1, prefix="first" if not delivered else "new")
+    backup = Backup()
+    if delivered:
+        deliver_all(write)
+
+    backup.restore()
+    assert operations.after_restore().appends == 1
+
+    settled = deliver_until_settled(write)
+    assert (settled.state, settled.error_code) == (WriteState.AMBIGUOUS, "contested")
+    assert texts(sandbox.items(conversation)) == ["first0", *(["new0"] if delivered else [])]
+
+
+def test_a_write_in_doubt_is_cancelled_only_as_far_as_it_is_not_there(sandbox, begun):
+    writes = [append(begun, 25, prefix="a"), append(begun, 1, prefix="b")]
+    backup = Backup()
+    operations.deliver(begun.pk, budget=0)
+
+    backup.restore()
+    operations.after_restore()
+    for write in writes:
+        assert operations.cancel_write(write.pk).state == WriteState.PENDING
+
+    assert deliver_all(*writes) == [WriteState.CANCELLED] * 2
+    assert [operations.get_write(write.pk).items_saved for write in writes] == [20, 0]
+    assert remote_texts(sandbox, begun) == texts([*messages(1, prefix="first"), *messages(20, prefix="a")])
+
+
+def test_a_cancelled_pop_in_doubt_is_still_for_a_person(sandbox, begun):
+    pop = operations.pop_item(begun.pk)
+    Backup().restore()
+    operations.after_restore()
+    operations.cancel_write(pop.pk)
+
+    assert deliver_until_settled(pop).state == WriteState.AMBIGUOUS
+
+
+def test_a_clear_recorded_after_the_restore_takes_all_of_it_away(sandbox, begun):
+    writes = [append(begun, 25, prefix="a"), operations.pop_item(begun.pk)]
+    Backup().restore()
+    operations.after_restore()
+    clear = operations.clear_session(begun.pk)
+
+    assert deliver_all(*writes, clear) == [WriteState.CANCELLED, WriteState.CANCELLED, WriteState.SAVED]
+
+
+def test_a_rollback_is_not_offered_while_later_chunks_are_in_doubt(sandbox, begun, quick):
+    quick["CHUNK_ITEMS"] = 2
+    write = append(begun, 4, prefix="a")
+    Backup().restore()
+    operations.after_restore()
+    sandbox.append_foreign(begun.conversation_id, messages(1, prefix="a"))
+
+    assert deliver_until_settled(write).error_code == "partial"
+    assert Resolution.ROLLBACK not in operations.inspect_write(write.pk).possible
+    operations.resolve_write(write.pk, Resolution.RESEND, reason="nothing of it is ours")
+    assert deliver_all(write) == [WriteState.SAVED]
+    assert remote_texts(sandbox, begun) == ["first0", "a0", "a0", "a1", "a2", "a3"]
+
+
+def test_a_worker_from_before_loses_its_lease(sandbox, begun):
+    append(begun, 1, prefix="a")
+    with leases.claim(begun.pk, using=alias()) as claimed:
+        lease, _ = claimed
+
+    operations.after_restore()
+
+    with pytest.raises(LeaseLost), leases.turn(lease):
+        pass
+
+
+def test_twice_or_in_vain_it_does_no_harm(sandbox, begun):
+    writes = [append(begun, 25, prefix="a"), append(begun, 1, prefix="b")]
+    operations.after_restore()
+    operations.after_restore()
+
+    assert deliver_all(*writes) == [WriteState.SAVED] * 2
+    assert remote_texts(sandbox, begun) == texts(
+        [*messages(1, prefix="first"), *messages(25, prefix="a"), *messages(1, prefix="b")]
+    )
+
+
+def test_the_command_says_what_it_finds_and_changes_nothing_on_a_dry_run(sandbox, begun, capsys):
+    writes = [append(begun, 25, prefix="a"), operations.pop_item(begun.pk)]
+    append(operations.create_session(), 1)
+    before = list(ConversationSession.objects.order_by("pk").values())
+
+    call_command("after_restore", "--dry-run", "--json")
+
+    told = {"sessions": 2, "appends": 1, "pops": 1, "ambiguous": 0, "without_conversation": 1}
+    assert json.loads(capsys.readouterr().out) == {**told, "dry_run": True}
+    assert list(ConversationSession.objects.order_by("pk").values()) == before
+    assert set(WriteChunk.objects.values_list("state", flat=True)) >= {WriteState.PENDING}
+    assert not WriteChunk.objects.filter(state=WriteState.SENDING).exists()
+
+    call_command("after_restore")
+    out = capsys.readouterr().out
+    assert "2 sessions have open writes.\n1 appends are looked for" in out
+    assert "1 pops are left to a person" in out
+    assert "1 of the sessions have no conversation" in out
+    assert deliver_until_settled(writes[1]).state == WriteState.AMBIGUOUS
+
+    call_command("after_restore", "--json")
+    assert json.loads(capsys.readouterr().out)["ambiguous"] == 1
+
+
+def test_where_nothing_is_open_there_is_nothing_to_do(sandbox, begun, capsys):
+    call_command("after_restore", "--json")
+
+    assert json.loads(capsys.readouterr().out) == {**NOBODY, "dry_run": False}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_moment_of_a_backup_and_of_a_disaster(sandbox, begun, quick, seed):
+    """Appends of all lengths, lost replies; the backup and the disaster come after any number of steps."""
+    chance = random.Random(seed)
+    quick["CHUNK_ITEMS"] = 3
+    sent: list[list[dict]] = [messages(1, prefix="first")]
+    writes = []
+
+    def record(count: int) -> None:
+        for _number in range(count):
+            sent.append(messages(chance.randint(1, 9), prefix=f"w{len(sent)}-"))
+            writes.append(operations.append_items(begun.pk, sent[-1]))
+
+    def steps(count: int) -> None:
+        for _number in range(count):
+            operations.deliver(begun.pk, budget=0)
+
+    sandbox.fault("lost_after", operation="append_items", skip=chance.randint(0, 6))
+    sandbox.fault("lost_before", operation="append_items", skip=chance.randint(0, 6))
+    record(6)
+    steps(chance.randint(0, 8))
+    backup = Backup()
+    steps(chance.randint(0, 12))
+
+    backup.restore()
+    operations.after_restore()
+    record(2)
+
+    assert deliver_all(*writes) == [WriteState.SAVED] * 8
+    assert remote_texts(sandbox, begun) == [text for items in sent for text in texts(items)]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a copy of the database's file")
+def test_a_copy_of_the_file_as_backup(sandbox, begun, tmp_path):
+    writes = [append(begun, 45, prefix="a"), append(begun, 1, prefix="b")]
+    backup = FileBackup(tmp_path)
+    operations.deliver(begun.pk, budget=0)
+    later = append(begun, 1, prefix="later")
+
+    backup.restore()
+    assert not WriteIntent.objects.filter(pk=later.pk).exists()
+    operations.after_restore()
+
+    assert deliver_all(*writes) == [WriteState.SAVED] * 2
+    expected = texts([*messages(1, prefix="first"), *messages(45, prefix="a"), *messages(1, prefix="b")])
+    assert remote_texts(sandbox, begun) == expected
