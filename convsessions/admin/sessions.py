@@ -40,15 +40,17 @@ class SessionList(ChangeList):
 
 class SessionAdmin(JournalAdmin):
     list_display = ("name", "state", "open_writes", "owner", "conversation", "last_activity")
+    list_select_related = ()  # else Django joins the owners, who may be in another database
     list_filter = (AttentionFilter,)
     ordering = ("-updated_at",)
     search_fields = ("key",)
     search_help_text = _(
-        "The id of a session, conversation, write, request or remote item, or a session's key or a part of it."
+        "The id of a session, conversation, write, request or remote item, a session's key or a part of it, or its "
+        "owner's name."
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).select_related("owner").defer("metadata")
+        return super().get_queryset(request).prefetch_related("owner").defer("metadata")
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return SessionList

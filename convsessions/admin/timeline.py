@@ -53,7 +53,8 @@ def events_of(write: WriteIntent) -> Timeline:
     )
     looks = list(
         write.reconciliations.order_by("-pk")
-        .select_related("actor", "chunk")
+        .select_related("chunk")
+        .prefetch_related("actor")
         .defer("chunk__payload", "chunk__original", "chunk__remote_ids")[:NEWEST]
     )
     events = [*map(_request, requests), *map(_look, looks)]
@@ -72,7 +73,7 @@ ACTS = {
 
 
 def _author(write: WriteIntent) -> list[tuple[str, Any]]:
-    return [(_("by"), write.author)] if write.author_id else []
+    return [(_("by"), write.author)] if write.author else []
 
 
 def _request(request: RequestAttempt) -> Event:
@@ -101,7 +102,7 @@ def _look(look: Reconciliation) -> Event:
         title = _("Operator: %(resolution)s") % {"resolution": act}
     if look.chunk is not None:
         title = f"{title}: {span(look.chunk.first_item, look.chunk.item_count)}"
-    by = [(_("by"), look.actor)] if look.actor_id else []
+    by = [(_("by"), look.actor)] if look.actor else []
     verdict = badge(VERDICTS.get(look.verdict, "none"), look.get_verdict_display()) if look.verdict else ""
     return Event(look.created_at, title, verdict, by, facts_of(look.evidence), look.reason)
 

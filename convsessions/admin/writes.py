@@ -69,14 +69,15 @@ class WriteAdmin(JournalAdmin):
     date_hierarchy = "created_at"
     search_fields = ("pk",)
     search_help_text = _(
-        "The id of a write, request, session, conversation or remote item, or a session's key or a part of it."
+        "The id of a write, request, session, conversation or remote item, a session's key or a part of it, or its "
+        "owner's name."
     )
     actions = (actions.reconcile_selected,)
 
     # -- the list ------------------------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).select_related("session", "author").defer(*LARGE)
+        return super().get_queryset(request).select_related("session").defer(*LARGE)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return WriteList

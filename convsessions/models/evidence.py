@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from convsessions.states import Operation, OutcomeKind, Resolution, Verdict
 
 from .fields import ExactJSONField, choice_length
+from .users import UserField, set_null
 from .write import WriteChunk, WriteIntent
 
 
@@ -52,12 +53,13 @@ class Reconciliation(models.Model):
     verdict = models.CharField(_("verdict"), max_length=choice_length(Verdict), choices=Verdict, blank=True)
     resolution = models.CharField(_("resolution"), max_length=choice_length(Resolution), choices=Resolution, blank=True)
     evidence = ExactJSONField(_("evidence"), default=dict, help_text=_("ids only, no content"))
-    actor = models.ForeignKey(
+    actor = UserField(
         settings.AUTH_USER_MODEL,
         verbose_name=_("operator"),
         null=True,
         blank=True,
-        on_delete=models.SET_NULL,
+        on_delete=set_null,
+        db_constraint=False,
         related_name="+",
         help_text=_("empty: decided by the evidence alone"),
     )

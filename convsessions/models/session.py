@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from convsessions.items import codec
 
 from .fields import ExactJSONField
+from .users import UserField, set_null
 
 
 class SessionQuerySet(models.QuerySet["ConversationSession"]):
@@ -24,12 +25,13 @@ class ConversationSession(models.Model):
     """A session stands, at any time, for at most one remote conversation. Only the journal changes it."""
 
     id = models.UUIDField(_("id"), primary_key=True, default=uuid.uuid4, editable=False)
-    owner = models.ForeignKey(
+    owner = UserField(
         settings.AUTH_USER_MODEL,
         verbose_name=_("owner"),
         null=True,
         blank=True,
-        on_delete=models.SET_NULL,
+        on_delete=set_null,
+        db_constraint=False,
         related_name="+",
     )
     key = models.CharField(_("key"), max_length=255, null=True, blank=True, help_text=_("chosen by the application"))

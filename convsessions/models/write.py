@@ -25,6 +25,7 @@ from convsessions.states import (
 
 from .fields import ContentField, ContentJSONField, ExactJSONField, choice_length
 from .session import ConversationSession
+from .users import UserField, set_null
 
 
 class WriteQuerySet(models.QuerySet["WriteIntent"]):
@@ -66,12 +67,13 @@ class WriteIntent(models.Model):
         _("items omitted"), default=0, help_text=_("given, and counted as handled: the API takes no such items")
     )
 
-    author = models.ForeignKey(
+    author = UserField(
         settings.AUTH_USER_MODEL,
         verbose_name=_("author"),
         null=True,
         blank=True,
-        on_delete=models.SET_NULL,
+        on_delete=set_null,
+        db_constraint=False,
         related_name="+",
     )
     idempotency_key = models.CharField(_("idempotency key"), max_length=255, null=True, blank=True)
