@@ -34,7 +34,10 @@ _off: ContextVar[bool] = ContextVar("convsessions.doorbells_off", default=False)
 
 
 def wake(session_id: uuid.UUID, *, using: str) -> None:
-    """Ring the doorbell of a session after the commit of the present transaction on `using` (at once without one)."""
+    """Ring the doorbell of a session after the commit of the present transaction on `using` (at once without one).
+
+    So the queue may be in any database. One that is in a transaction of the host then takes the task with its commit.
+    """
     transaction.on_commit(functools.partial(_dispatch, str(session_id)), using=using)
 
 
@@ -87,8 +90,8 @@ class QueueSettings:
     """What of django-q2's settings decides how it treats our tasks. `timeout`, `retry`, `guard_cycle`: seconds.
 
     `prefetched`: how many tasks it takes from the broker before a worker is free; `cache`: the alias of the cache
-    through which its processes tell of themselves; `in_redis`: whether its queue is; `is_sync`: whether it runs tasks
-    where they are enqueued.
+    through which its processes tell of themselves; `orm`: the alias of the database that its queue is in, or None;
+    `in_redis`: whether that is in Redis; `is_sync`: whether it runs tasks where they are enqueued.
     """
 
     timeout: int | None
@@ -97,6 +100,7 @@ class QueueSettings:
     prefetched: int
     guard_cycle: float
     cache: str
+    orm: str | None
     in_redis: bool
     is_sync: bool
 
@@ -119,6 +123,7 @@ def queue_settings() -> QueueSettings | None:
         prefetched=Conf.QUEUE_LIMIT + Conf.BULK,
         guard_cycle=Conf.GUARD_CYCLE,
         cache=Conf.CACHE,
+        orm=Conf.ORM,
         # The broker that it falls back to, where no other is named.
         in_redis=not (Conf.BROKER_CLASS or Conf.IRON_MQ or Conf.SQS or Conf.ORM or Conf.MONGO),
         is_sync=Conf.SYNC,

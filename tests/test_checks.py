@@ -174,6 +174,22 @@ def test_an_address_to_which_the_key_goes_in_plain_text(defaults, monkeypatch, a
     assert ids() == found
 
 
+class QueueElsewhere:
+    def allow_migrate(self, db, app_label, **hints):
+        return (db == "queue") == (app_label == "django_q")
+
+
+def test_a_queue_in_a_database_that_does_not_have_it(defaults, monkeypatch):
+    defaults.DATABASE_ROUTERS = [f"{__name__}.QueueElsewhere"]
+    assert ids() == ["convsessions.W016"]
+    monkeypatch.setattr(Conf, "ORM", "queue")
+    assert ids() == ["convsessions.W016"]
+    monkeypatch.setitem(connections.settings, "queue", connections["default"].settings_dict)
+    assert ids() == []
+    monkeypatch.setattr(Conf, "ORM", None)
+    assert ids() == []
+
+
 @pytest.mark.parametrize(("seconds", "found"), [(0.3, ["convsessions.W014"]), (0.25, []), (0.5, []), (1, [])])
 def test_a_guard_that_never_ends_hung_workers(defaults, monkeypatch, seconds, found):
     monkeypatch.setattr(Conf, "GUARD_CYCLE", seconds)

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, register
+from django.db import connections, router
 
 from convsessions.conf import conf, problems
 from convsessions.enqueue import queue_settings
@@ -42,6 +43,20 @@ def check_timeouts(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+@register("convsessions")
+def check_place(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """W016: the queue is in a database that has its table. It need not be that of the journal."""
+    queue = queue_settings()
+    if queue is None or queue.orm is None:
+        return []
+    # django-q2 asks no router for its queue, but `migrate` does.
+    if queue.orm in connections and router.allow_migrate(queue.orm, "django_q", model_name="ormq"):
+        return []
+    hint = 'Set Q_CLUSTER["orm"] to the alias of the database in which DATABASE_ROUTERS have django_q.'
+    message = f"django-q2 looks for its queue in the database {queue.orm!r}, which has none."
+    return [checks.Warning(message, hint=hint, id="convsessions.W016")]
 
 
 @register("convsessions")
