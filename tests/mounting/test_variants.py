@@ -36,6 +36,12 @@ CONVERSATION = """
 from convsessions.models import ConversationSession
 print(ConversationSession.objects.get(pk="%s").conversation_id)
 """
+FORGET = """
+from django.contrib.auth import get_user_model
+from convsessions.models import ConversationSession, WriteIntent
+get_user_model().objects.get(username="root").delete()
+print(ConversationSession.objects.get(pk="%s").owner_id, set(WriteIntent.objects.values_list("author_id", flat=True)))
+"""
 
 
 class Story:
@@ -112,6 +118,10 @@ def mounts_and_repairs(site: ForeignSite, sandbox: SandboxProcess, name: str, va
         assert story.reaches(unclear, "saved", "cancelled") == "saved"
         assert texts(sandbox.items(conversation)) == [*texts(messages(45)), "two"]
 
+        if variant.api is not None:
+            find_by_owner(story, session)
+            assert site.run_python(FORGET % session) == ["None {None}"]
+
 
 def repair(story: Story, write: str) -> None:
     """In the admin: find it in the list, look at it, resolve it."""
@@ -127,3 +137,13 @@ def repair(story: Story, write: str) -> None:
     assert "Recorded" in done.text
     # Under a strict Content-Security-Policy, inline scripts and styles would do nothing.
     assert [inline_parts(reply.text) for reply in (listed, seen, page, done)] == [[]] * 4
+
+
+def find_by_owner(story: Story, session: str) -> None:
+    """In the admin, by the name; and over REST, where the owner finds it."""
+    start = f"{story.variant.admin}convsessions/conversationsession/"
+    assert session in story.browser.get(f"{start}?q=root").text
+    assert session not in story.browser.get(f"{start}?q=somebody").text
+    assert re.search(r"<dt>Owner</dt><dd>root</dd>", story.browser.get(f"{start}{session}/change/").text)
+    listed = story.browser.get(f"{story.variant.api}sessions/").json["results"]
+    assert [one["id"] for one in listed] == [session]

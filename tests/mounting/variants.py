@@ -17,17 +17,14 @@ class Person(AbstractUser):
 }
 ROUTING = {
     "host/routing.py": """
-# A database knows no foreign keys into another one: what the journal refers to goes with it.
-JOURNAL = {"convsessions", "auth", "contenttypes", "admin"}
-
 class JournalRouter:
     def db_for_read(self, model, **hints):
-        return "journal" if model._meta.app_label in JOURNAL else "default"
+        return "journal" if model._meta.app_label == "convsessions" else None
 
     db_for_write = db_for_read
 
     def allow_migrate(self, db, app_label, **hints):
-        return (db == "journal") == (app_label in JOURNAL)
+        return (db == "journal") == (app_label == "convsessions")
 """
 }
 STAFF = {
