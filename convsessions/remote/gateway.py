@@ -12,8 +12,9 @@ import json
 import math
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import openai
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 STALE: Final = "deadline_passed_before_sending"
 DEADLINE: Final = "deadline"
+PIECE: Final = 64 * 1024
+"""Bytes of a body that are sent at a time."""
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 CONNECTING: Final = 1 / 3
 """Share of a request's time for each of: a free connection, TCP, TLS. Together they end before the deadline, so that
@@ -38,20 +42,37 @@ DEEPEST: Final = 400
 
 
 class _BodyUntil(io.BytesIO):
-    """A request body that stops being sent at the deadline.
+    """A request body that stops being sent at the deadline, and tells whether it `began` to be sent.
 
     After the deadline this worker may lose its lease; not one byte may leave then. The HTTP library reads the body in
-    pieces of 64 KiB, and takes its length from `seek` and `tell`.
+    pieces of 64 KiB once it is connected, and takes its length from `seek` and `tell`.
     """
 
     def __init__(self, body: bytes, not_after: float) -> None:
         super().__init__(body)
         self._not_after = not_after
+        self.began = False
 
     def read(self, size: int | None = -1, /) -> bytes:
         if clock.now() >= self._not_after:
             raise TimeoutError(DEADLINE)
+        self.began = True
         return super().read(size)
+
+
+class _AsyncBodyUntil:
+    """The same for the async client, which does not ask for its length."""
+
+    def __init__(self, body: bytes, not_after: float) -> None:
+        self._body, self._not_after = body, not_after
+        self.began = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self._body), PIECE):
+            if clock.now() >= self._not_after:
+                raise TimeoutError(DEADLINE)
+            self.began = True
+            yield self._body[start : start + PIECE]
 
 
 def perform(call: RemoteCall, client: openai.OpenAI) -> Outcome:
@@ -109,7 +130,7 @@ def _send(call: RemoteCall, client: openai.OpenAI) -> Outcome:
                 options=_options(call, remaining),
             )
     except Exception as error:  # noqa: BLE001 - whatever it is, the outcome must be told; the default is unknown
-        return _of_error(call, error)
+        return _of_error(call, error, began=content is not None and content.began)
     return _of_reply(call, reply.response)
 
 
@@ -137,6 +158,7 @@ async def _asend(call: RemoteCall, client: openai.AsyncOpenAI, remaining: float)
         body = call.body
     except UnicodeEncodeError:
         return outcomes.unencodable()
+    content = None if body is None else _AsyncBodyUntil(body, call.not_after)
     try:
         if call.method == "GET":
             reply = await client.get(
@@ -147,24 +169,35 @@ async def _asend(call: RemoteCall, client: openai.AsyncOpenAI, remaining: float)
             reply = await send(
                 call.path,
                 cast_to=openai.HttpxBinaryResponseContent,
-                content=body,
-                options=_options(call, remaining),
+                content=content,
+                options=_options(call, remaining, {} if body is None else {"Content-Length": str(len(body))}),
             )
     except Exception as error:  # noqa: BLE001 - as in _send
-        return _of_error(call, error)
+        return _of_error(call, error, began=content is not None and content.began)
     return _of_reply(call, reply.response)
 
 
-def _options(call: RemoteCall, seconds: float) -> RequestOptions:
+def _options(call: RemoteCall, seconds: float, headers: Mapping[str, str] = NO_HEADERS) -> RequestOptions:
     connecting = seconds * CONNECTING
     timeout = openai.Timeout(seconds, connect=connecting, pool=connecting)
-    return {"max_retries": 0, "timeout": timeout, "follow_redirects": False, "params": dict(call.query)}
+    return {
+        "max_retries": 0,
+        "timeout": timeout,
+        "follow_redirects": False,
+        "params": dict(call.query),
+        "headers": dict(headers),
+    }
 
 
-def _of_error(call: RemoteCall, error: Exception) -> Outcome:
+def _of_error(call: RemoteCall, error: Exception, *, began: bool) -> Outcome:
+    """`began`: whether the body was being sent. Then nothing counts as never sent, whatever the error says.
+
+    A host's client may raise a ConnectError after that: from a hook, or from a transport that tries again.
+    """
     if isinstance(error, openai.APIStatusError):
         return _of_reply(call, error.response)
-    return outcomes.of_exception(error)
+    outcome = outcomes.of_exception(error)
+    return outcomes.unknown(outcome.code) if began else outcome
 
 
 def _of_reply(call: RemoteCall, reply: Any) -> Outcome:

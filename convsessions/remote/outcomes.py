@@ -143,7 +143,8 @@ def of_response(call: RemoteCall, status: int, headers: Mapping[str, str], body:
     """The outcome of `call` when the server answered. `body`: the parsed JSON, or None where it is not JSON."""
     request_id = _text(headers, "x-request-id", MAX_REQUEST_ID)
     if 200 <= status < 300:
-        problem = _shape_problem(call, body)
+        # A gateway that knows but one status says so in the body.
+        problem = "error_in_a_success" if _error_object(body) else _shape_problem(call, body)
         if problem:
             return unknown(problem, status=status, request_id=request_id)
         return applied(body, status=status, request_id=request_id)
@@ -151,7 +152,7 @@ def of_response(call: RemoteCall, status: int, headers: Mapping[str, str], body:
     code, param = _text(error, "code", MAX_CODE), _text(error, "param", MAX_PARAM)
     kind, then, hold = _row(call, status, code, param, known_shape=bool(error))
     if kind is OutcomeKind.APPLIED:
-        return applied({}, status=status, request_id=request_id, code="already_gone")
+        return applied({}, status=status, request_id=request_id, code=ALREADY_GONE)
     return Outcome(
         kind=kind,
         then=then,
@@ -193,6 +194,7 @@ BY_STATUS: Final[dict[int, Row]] = {
     429: (OutcomeKind.NOT_APPLIED, Then.RETRY, HoldCode.RATE_LIMITED),  # D, O
 }
 
+ALREADY_GONE: Final = "already_gone"
 GONE_IS_DONE: Final = frozenset({Operation.DELETE_ITEM, Operation.DELETE_CONVERSATION})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 
@@ -17,7 +18,7 @@ except ImportError:
 
 from . import wire
 from .conftest import KEY, append
-from .rows import NEVER_SENT, REFUSED, STORED, row
+from .rows import NEVER_SENT, REFUSED, STORED, UNKNOWN, row
 
 # -- failure before anything was sent --------------------------------------------------------------------------------
 
@@ -110,3 +111,36 @@ def test_after_the_deadline_nothing_is_sent(perform, serve):
     outcome = perform(append(seconds=0.0), server.base_url)
 
     assert (row(outcome), outcome.code, server.connections) == (NEVER_SENT, "deadline_passed_before_sending", 0)
+
+
+# -- the same errors, raised after something was sent ----------------------------------------------------------------
+
+
+class TriesAgain(httpx.HTTPTransport):
+    """A transport of the host's that tries a request again on another machine, which is down."""
+
+    def handle_request(self, request):
+        super().handle_request(request).read()
+        raise httpx.ConnectError("nobody is there")
+
+
+class TriesAgainAsync(httpx.AsyncHTTPTransport):
+    async def handle_async_request(self, request):
+        response = await super().handle_async_request(request)
+        await response.aread()
+        raise httpx.ConnectError("nobody is there")
+
+
+def test_an_error_of_the_hosts_client_after_the_request_was_sent_leaves_it_unknown(serve):
+    server = serve(wire.answers(200, STORED))
+    options = {"api_key": KEY, "base_url": server.base_url}
+    with openai.OpenAI(**options, http_client=httpx.Client(transport=TriesAgain())) as client:
+        outcome = gateway.perform(append(), client)
+
+    async def asynchronously():
+        http_client = httpx.AsyncClient(transport=TriesAgainAsync())
+        async with openai.AsyncOpenAI(**options, http_client=http_client) as client:
+            return await gateway.aperform(append(), client)
+
+    assert [(row(one), one.code) for one in (outcome, asyncio.run(asynchronously()))] == [(UNKNOWN, "ConnectError")] * 2
+    assert [request.body for request in server.requests] == [append().body] * 2

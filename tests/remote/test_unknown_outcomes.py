@@ -76,7 +76,7 @@ NOT_WHAT_WAS_ASKED_FOR = {
     "an integer of 5,000 digits": (wire.answers(200, b'{"data":' + b"9" * 5000 + b"}"), "no_item_list"),
     "an array": (wire.answers(200, [STORED]), "not_a_json_object"),
     "null": (wire.answers(200, b"null"), "not_a_json_object"),
-    "an error object with 200": (wire.fails(200, "server_error"), "no_item_list"),
+    "an error object with 200": (wire.fails(200, "server_error"), "error_in_a_success"),
     "data that is no list": (wire.answers(200, {"data": {"id": "msg_1"}}), "no_item_list"),
     "items that are no objects": (wire.answers(200, {"data": ["msg_1", "msg_2"]}), "no_item_list"),
     "fewer ids than items": (wire.answers(200, stored("msg_1")), "wrong_number_of_ids"),
