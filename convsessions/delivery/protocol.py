@@ -35,9 +35,9 @@ from convsessions.journal.turn import Turn
 from convsessions.models import WriteIntent
 from convsessions.reconcile import engine
 from convsessions.reconcile.reading import read_history
-from convsessions.remote.calls import Pause, RemoteCall
-from convsessions.remote.outcomes import Outcome
-from convsessions.states import OutcomeKind
+from convsessions.remote.calls import ListItems, Pause, RemoteCall
+from convsessions.remote.outcomes import ALREADY_GONE, Outcome, Then, unknown
+from convsessions.states import Operation, OutcomeKind
 
 from . import settling
 from .planning import plan
@@ -167,6 +167,8 @@ def _carry_out(step: Step, shift: Shift) -> Requests:
 def _send(step: Send, shift: Shift) -> Requests:
     outcome = yield step.call
     assert outcome is not None  # noqa: S101 - requests are always answered
+    if step.call.operation is Operation.DELETE_ITEM and outcome.code == ALREADY_GONE:
+        outcome = yield from _confirmed(step, outcome, shift)
     _log(step, outcome, shift)
     return _next(
         shift,
@@ -174,6 +176,19 @@ def _send(step: Send, shift: Shift) -> Requests:
         lambda turn: settling.settle_request(turn, step, outcome),
         unread=lambda turn: settling.settle_without_content(turn, step, outcome),
     )
+
+
+def _confirmed(step: Send, gone: Outcome, shift: Shift) -> Generator[RemoteCall | Pause, Outcome | None, Outcome]:
+    """`gone`, the 404 to a deletion, where the conversation can be seen: a key of another project finds no item either.
+
+    Else what seeing it ended in; then the deletion is tried again.
+    """
+    conversation_id = step.call.conversation_id
+    seen = yield ListItems(conversation_id=conversation_id, limit=1, not_after=shift.read_deadline())
+    assert seen is not None  # noqa: S101 - requests are always answered
+    if seen.kind is OutcomeKind.APPLIED:
+        return gone
+    return seen if seen.then is Then.HOLD else unknown("unconfirmed", status=seen.status, request_id=seen.request_id)
 
 
 def _reconcile(step: Reconcile, shift: Shift) -> Requests:
