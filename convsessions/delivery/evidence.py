@@ -35,6 +35,25 @@ def deleted_ids(session: ConversationSession, *, using: str) -> set[str]:
     return set(deletions.values_list("target_id", flat=True))
 
 
+def deleted_by(write: WriteIntent) -> set[str]:
+    """The remote ids that `write` itself deleted."""
+    deletions = write.requests.db_manager(alias()).filter(operation=Operation.DELETE_ITEM, outcome=OutcomeKind.APPLIED)
+    return set(deletions.values_list("target_id", flat=True))
+
+
+def last_known(session: ConversationSession, *, using: str) -> str:
+    """An item that ought to be in the conversation by what the journal knows, of the last that were saved; or ""."""
+    saved = WriteChunk.objects.using(using).filter(
+        write__session=session, write__generation=session.generation, state=WriteState.SAVED
+    )
+    deleted = deleted_ids(session, using=using)
+    for ids in saved.order_by("-settled_at", "-pk").values_list("remote_ids", flat=True).iterator(chunk_size=20):
+        for remote_id in reversed(ids):
+            if remote_id not in deleted:
+                return str(remote_id)
+    return ""
+
+
 def rivals_of(chunk: WriteChunk, session: ConversationSession, *, using: str) -> list[Sequence[Item]]:
     """The items of other chunks of the session of which a request may have been applied without our noticing."""
     unnoticed = Q(resent=True) | Q(state=WriteState.CANCELLED, attempts__gt=0)

@@ -26,7 +26,7 @@ from convsessions.remote.calls import (
 )
 from convsessions.states import CancelCause, Resolution, Verdict, WriteKind, WriteState
 
-from .evidence import bound_ids, chunks_to_verify, copies_question, rivals_of
+from .evidence import bound_ids, chunks_to_verify, copies_question, last_known, rivals_of
 from .refusals import end_append
 from .settling import set_aside
 from .steps import LookForCopies, ReadDoomed, ReadNewest, ReadTail, Reconcile, Send, Shift, Step, Wait
@@ -133,8 +133,11 @@ def _plan_pop(turn: Turn, write: WriteIntent) -> Step | None:
     if write.cancel_cause:
         turn.cancel(write)
         return None
-    newest = _newest(turn, 2)
-    return ReadNewest(write_id=write.pk, call=newest, tail=turn.session.tail_anchor or "")
+    tail = turn.session.tail_anchor
+    if tail is None:
+        # What an operator's resolution left unknown: by this, too, a stale read can be told.
+        tail = last_known(turn.session, using=turn.using)
+    return ReadNewest(write_id=write.pk, call=_newest(turn, 2), tail=tail)
 
 
 def _plan_clear(turn: Turn, write: WriteIntent) -> Step | None:

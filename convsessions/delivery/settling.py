@@ -5,7 +5,7 @@ Nothing here guesses: an outcome that is not known leaves the chunk `sending`, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from convsessions.conf import conf
@@ -21,7 +21,7 @@ from convsessions.remote.calls import PAGE_ITEMS
 from convsessions.remote.outcomes import Outcome, Then
 from convsessions.states import CancelCause, HoldCode, Operation, OutcomeKind, Verdict, WriteKind, WriteState
 
-from .evidence import bound_ids, deleted_ids
+from .evidence import bound_ids, deleted_by, deleted_ids
 from .refusals import end_append, refused_items
 from .steps import LookForCopies, ReadDoomed, ReadNewest, ReadTail, Reconcile, Send
 
@@ -142,10 +142,12 @@ def _wait_or_refuse(turn: Turn, write: WriteIntent, chunk: WriteChunk | None, ou
 
 
 def _seconds_to_wait(write: WriteIntent, outcome: Outcome) -> float:
-    cap = conf.RETRY_BACKOFF[1]
+    first, cap = conf.RETRY_BACKOFF
     if outcome.then is Then.HOLD:
         return cap
-    return backoff(write) if outcome.retry_after is None else min(outcome.retry_after, cap)
+    told = outcome.retry_after
+    # Told to come at once (0, or a date that is past by our clock), and that time and again, nothing would pause it.
+    return backoff(write) if told is None or told < first else min(told, cap)
 
 
 def backoff(write: WriteIntent) -> float:
@@ -264,21 +266,30 @@ def settle_tail(turn: Turn, step: ReadTail, outcome: Outcome) -> None:
 def settle_doomed(turn: Turn, step: ReadDoomed, outcome: Outcome) -> None:
     """Record which items an erasing clear deletes next, or that there are none left.
 
-    A stale read may show an empty conversation: what the journal knows to have been there is deleted by id as well.
+    A stale read may show an empty conversation: what the journal knows to have been there is deleted by id as well. Or
+    it shows what this write has deleted: the API said that it is gone, so that it is waited for, and not for ever.
     """
     write = _write_unless_cancelled(turn, step.write_id)
     if write is None:
         return
     if outcome.kind is not OutcomeKind.APPLIED:
         _hold_read(turn, write, outcome)
-    elif outcome.ids:
-        turn.items_doomed(write, outcome.ids)
+    elif left := _not_in(deleted_by(write) if outcome.ids else set(), outcome.ids):
+        turn.items_doomed(write, left)
+    elif outcome.ids and write.failures < MAX_READ_FAILURES_BEFORE_A_CLEAR:
+        turn.hold(write, HoldCode.UNREADABLE, backoff(write), error_code="stale_read")
+    elif outcome.ids and outcome.data["has_more"]:
+        _leave_open(turn, write, None, Verdict.UNDECIDED)  # what comes after a page that never goes cannot be seen
     elif outcome.data["has_more"]:
         turn.hold(write, HoldCode.UNREADABLE, backoff(write), error_code="empty_page")
     elif known := bound_ids(turn.session, using=turn.using) - deleted_ids(turn.session, using=turn.using):
         turn.items_doomed(write, sorted(known)[:PAGE_ITEMS])
     else:
         turn.clear_found(write)
+
+
+def _not_in(gone: Collection[str], ids: Sequence[str]) -> list[str]:
+    return [one for one in ids if one not in gone]
 
 
 def settle_newest(turn: Turn, step: ReadNewest, newest: Outcome, after_tail: History | None) -> None:

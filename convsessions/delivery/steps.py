@@ -60,7 +60,7 @@ class ReadTail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadNewest:
-    """Find the item that a pop removes. `tail`: the last item known to us; empty: none."""
+    """Find the item that a pop removes. `tail`: the last item known to us, or nearly; empty: none."""
 
     write_id: uuid.UUID
     call: ListItems

@@ -51,8 +51,8 @@ class Finding:
 
     @property
     def extra_ids(self) -> tuple[str, ...]:
-        """The ids of every run but the first."""
-        return tuple(one for run in self.runs[1:] for one in run)
+        """The ids of every run but the first. Not of the first as well: one id can stand twice in a list (recorded)."""
+        return tuple(dict.fromkeys(one for run in self.runs[1:] for one in run if one not in self.ids))
 
     def evidence(self) -> dict[str, Any]:
         """What is stored with a `Reconciliation`."""

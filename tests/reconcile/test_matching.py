@@ -115,6 +115,14 @@ def test_evidence_holds_ids_only_and_a_bounded_number_of_foreign_ones():
     assert evidence["foreign_count"] == 300
 
 
+def test_one_item_that_stands_twice_under_one_id_has_no_extra_copy_to_delete():
+    """Recorded: one id can stand twice in a list. Deleting it would delete what is to be kept."""
+    finding = match(sent("A"), [*stored("A"), *stored("A")])
+
+    assert finding.evidence()["runs"] == [["0"], ["0"]]
+    assert finding.extra_ids == ()
+
+
 # -- properties ------------------------------------------------------------------------------------------------------
 
 OURS = st.text("ABC", min_size=1, max_size=4)
