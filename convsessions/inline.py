@@ -9,15 +9,14 @@ most ASYNC_THREADS sessions at a time in each. A process that ends by itself fir
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
-import logging
 import os
 import uuid
 
 from . import operations
 from .delivery.threads import Threads
-
-logger = logging.getLogger(__name__)
+from .exceptions import SessionNotFound
 
 
 def dispatch_in_thread(session_id: str) -> None:
@@ -26,11 +25,8 @@ def dispatch_in_thread(session_id: str) -> None:
 
 
 def _deliver(session_id: uuid.UUID) -> None:
-    try:
-        operations.deliver(session_id)
-    except Exception as error:  # noqa: BLE001 - the journal has it; whoever delivers next goes on
-        # Without its text: a database may quote the row that it refused.
-        logger.error("delivery_failed session=%s error=%s", session_id, type(error).__name__)  # noqa: TRY400
+    with contextlib.suppress(SessionNotFound):  # the host deleted it meanwhile
+        operations.try_to_deliver(session_id)
 
 
 @functools.lru_cache(maxsize=1)

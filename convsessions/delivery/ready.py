@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import logging
 import uuid
 from collections.abc import Callable, Iterable
 
@@ -24,10 +23,9 @@ from convsessions.models import ConversationSession
 from convsessions.remote import clock
 
 from . import drivers
+from .failures import Endings, failed
 from .protocol import Ending
 from .threads import in_thread, refuse_transaction
-
-logger = logging.getLogger(__name__)
 
 TURN_SECONDS = 2.0
 """Seconds after which a session begins no further request while it has its turn."""
@@ -38,11 +36,6 @@ MOST_AWAITED = 500
 """Of the sessions that had a turn, how many may keep a process waiting for their next one."""
 AT_ONCE = 16
 """Sessions that one look takes at most, so that a process does not take what its neighbours could do."""
-
-FAILED = "failed"
-
-Endings = dict[uuid.UUID, str]
-"""How the last turn of each session ended: a value of `Ending`, or FAILED."""
 
 
 async def serve(
@@ -126,6 +119,4 @@ class _Desk:
             except SessionNotFound:
                 self.endings[session_id] = Ending.NOTHING_TO_DO.value
             except Exception as error:  # noqa: BLE001 - one that fails must not end the turns of the others
-                # Without its text: a database may quote the row that it refused.
-                logger.error("delivery_failed session=%s error=%s", session_id, type(error).__name__)  # noqa: TRY400
-                self.endings[session_id] = FAILED
+                self.endings[session_id] = failed(session_id, error)

@@ -15,11 +15,26 @@ from django.utils import timezone
 from convsessions import enqueue
 from convsessions.conf import conf
 from convsessions.delivery import drivers
-from convsessions.delivery.ready import Endings, serve
+from convsessions.delivery.failures import Endings, failed
+from convsessions.delivery.ready import serve
+from convsessions.exceptions import SessionNotFound
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession
 
 adeliver_ready = serve
+
+
+def try_to_deliver(session_id: uuid.UUID) -> str:
+    """Deliver a session for somebody who has others to deliver, too; returns how it ended.
+
+    That is a value of `Ending`, or FAILED where it raised, which is logged. Raises SessionNotFound.
+    """
+    try:
+        return drivers.deliver(session_id).ending.value
+    except SessionNotFound:
+        raise
+    except Exception as error:  # noqa: BLE001 - one that fails must not keep those behind it waiting for ever
+        return failed(session_id, error)
 
 
 def deliver_ready(

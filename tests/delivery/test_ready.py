@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from convsessions import operations
 from convsessions.delivery import ready, threads
+from convsessions.delivery.failures import FAILED
 from convsessions.journal import choosing
 from convsessions.journal.choosing import Turns, reserve
 from convsessions.journal.locking import alias
@@ -248,7 +249,7 @@ def test_a_session_that_fails_does_not_keep_the_others_waiting(sandbox, quick, c
     ConversationSession.objects.filter(pk=broken.pk).update(conversation_id="conv_1", tail_anchor="")
     broken.writes.get().chunks.update(payload="not JSON")
 
-    assert operations.deliver_ready(4) == {broken.pk: ready.FAILED, sound.pk: "done"}
+    assert operations.deliver_ready(4) == {broken.pk: FAILED, sound.pk: "done"}
     said = f"delivery_failed session={broken.pk} error=JSONDecodeError"
     assert said in [record.getMessage() for record in caplog.records]
     assert not any(record.exc_info for record in caplog.records)  # its text may quote what could not be read

@@ -93,21 +93,16 @@ def test_leaves_a_held_write_for_its_time(sandbox, quick):
     assert deliver() == "0 sessions. 0 writes need attention.\n"
 
 
-def test_one_session_that_fails_does_not_keep_the_others_waiting(sandbox, monkeypatch):
+def test_one_session_that_fails_does_not_keep_the_others_waiting(sandbox, caplog):
     broken, sound = (operations.append_items(operations.create_session().pk, ITEMS) for _ in range(2))
-    really_deliver = operations.deliver
-
-    def fail_for_one(session_id):
-        if session_id == broken.session_id:
-            raise RuntimeError
-        return really_deliver(session_id)
-
-    monkeypatch.setattr(operations, "deliver", fail_for_one)
+    broken.chunks.update(payload="not JSON")
 
     with pytest.raises(CommandError, match="could not be delivered"):
         deliver()
 
     assert operations.get_write(sound.pk).state == WriteState.SAVED
+    said = f"delivery_failed session={broken.session_id} error=JSONDecodeError"
+    assert said in [record.getMessage() for record in caplog.records]
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon"])

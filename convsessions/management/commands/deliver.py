@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import threading
 import time
@@ -14,17 +13,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from convsessions import operations
+from convsessions.delivery.failures import FAILED, Endings
 from convsessions.delivery.protocol import Ending
 from convsessions.exceptions import SessionNotFound
 from convsessions.models import WriteIntent
 
-logger = logging.getLogger(__name__)
-
-FAILED = "failed"
 ENDINGS = (*(ending.value for ending in Ending), FAILED)
-
-Endings = dict[uuid.UUID, str]
-"""How the last delivery of each session ended."""
 
 
 class Command(BaseCommand):
@@ -130,13 +124,8 @@ def _due(only: uuid.UUID | None, endings: Endings) -> list[uuid.UUID]:
 
 def _deliver(session_id: uuid.UUID, *, must_exist: bool) -> str:
     try:
-        return operations.deliver(session_id).ending.value
+        return operations.try_to_deliver(session_id)
     except SessionNotFound:
         if must_exist:
             raise CommandError(f"There is no session {session_id}.") from None
         return Ending.NOTHING_TO_DO.value
-    except Exception as error:  # noqa: BLE001 - one that fails must not end the others
-        # One session that fails must not keep those behind it waiting for ever.
-        # Without its text: a database may quote the row that it refused.
-        logger.error("delivery_failed session=%s error=%s", session_id, type(error).__name__)  # noqa: TRY400
-        return FAILED
