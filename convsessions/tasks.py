@@ -9,7 +9,7 @@ from . import operations
 
 def deliver_session(session_id: str) -> None:
     """Deliver the writes of one session within the time budget."""
-    operations.deliver(uuid.UUID(session_id))
+    operations.work(uuid.UUID(session_id))
 
 
 def deliver_ready(session_id: str) -> None:

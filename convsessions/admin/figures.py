@@ -15,8 +15,8 @@ from django.db.models import Count, Model
 from django.db.models.functions import TruncHour
 from django.utils import timezone
 
-from convsessions.conf import conf
-from convsessions.models import ConversationSession, Heartbeat, Reconciliation, RequestAttempt, WriteIntent
+from convsessions.models import ConversationSession, Reconciliation, RequestAttempt, WriteIntent
+from convsessions.operations.condition import Cluster, pulse
 from convsessions.states import OutcomeKind, WriteState
 
 WINDOW = dt.timedelta(hours=24)
@@ -26,8 +26,6 @@ MOST_TIMED = 5_000
 """The newest saved writes whose times are looked at."""
 MOST_ROWS = 100_000
 """The newest requests, and reconciliations, that are looked through for those of the window."""
-SWEEPS_MISSED = 3
-"""After so many sweeps that did not come, the workers count as late."""
 
 Counts = dict[dt.datetime, dict[str, int]]
 
@@ -52,12 +50,14 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """`beat_at`: when the sweep last ran (None: never), `late`: that is too long ago; `live`: sessions being delivered;
-    `due`: sessions with work that nobody is doing; `reported`: workers that the queue reports, None if it does not.
+    """`swept_at`, `delivered_at`: the last signs of the sweep and of a worker (None: never); `live`: sessions being
+    delivered; `due`: sessions with work that nobody is doing; `reported`: workers that the queue reports, None if it
+    does not.
     """
 
-    beat_at: dt.datetime | None
-    late: bool
+    cluster: Cluster
+    swept_at: dt.datetime | None
+    delivered_at: dt.datetime | None
     live: int
     due: int
     reported: int | None
@@ -114,12 +114,12 @@ def unknown(now: dt.datetime) -> Unknown:
 
 
 def workers(now: dt.datetime, *, reported: int | None) -> Workers:
-    """Three queries, all from the index on `wake_at` but for one row."""
-    beat = Heartbeat.objects.filter(pk=Heartbeat.SWEEP).values_list("beat_at", flat=True).first()
-    late = beat is None or (now - beat).total_seconds() > SWEEPS_MISSED * 60 * conf.SWEEP_MINUTES
+    """Three queries, all from the index on `wake_at` but for two rows; one more where no worker gave a sign."""
+    beats = pulse(now)
     # A session with a live lease is looked at again when that ends: its `wake_at` lies ahead, too.
     live = ConversationSession.objects.filter(wake_at__gt=now, lease_expires_at__gt=now).count()
-    return Workers(beat, late, live, ConversationSession.objects.due(now).count(), reported)
+    due = ConversationSession.objects.due(now).count()
+    return Workers(beats.cluster, beats.swept_at, beats.delivered_at, live, due, reported)
 
 
 def _newest(model: type[Model]) -> Any:

@@ -67,6 +67,7 @@ class _Gauges(Collector):
         yield from _kind("convsessions_dead_leases", "Sessions whose worker died", now.dead_leases)
         for name, text, value in (
             ("convsessions_last_sweep_age_seconds", "Seconds since the last sweep", now.sweep_seconds),
+            ("convsessions_last_delivery_age_seconds", "Seconds since a worker last delivered", now.delivery_seconds),
             ("convsessions_queue_depth", "Tasks that wait in the queue", now.queue_depth),
             ("convsessions_oldest_task_age_seconds", "For how long the oldest task is due", now.oldest_task_seconds),
         ):

@@ -8,6 +8,8 @@ class Heartbeat(models.Model):
     """When something that should happen again and again was last done."""
 
     SWEEP = "sweep"
+    DELIVERY = "delivery"
+    """A worker delivered a session; noted now and then only."""
 
     name = models.CharField(_("name"), max_length=32, primary_key=True)
     beat_at = models.DateTimeField(_("last time"))

@@ -10,7 +10,7 @@ from convsessions.delivery.inline import settled_session, write_through
 from convsessions.delivery.inquiry import inspect_write
 from convsessions.journal.taking_over import Place
 
-from .delivering import adeliver_ready, answer_doorbell, close_loop, deliver_ready, try_to_deliver
+from .delivering import adeliver_ready, answer_doorbell, close_loop, deliver_ready, try_to_deliver, work
 from .encrypting import Encrypted, encrypt_content
 from .exporting import export_items
 from .purging import Purged, purge_payloads
@@ -117,5 +117,6 @@ __all__ = [
     "update_session",
     "verify_session",
     "wait_for_write",
+    "work",
     "write_through",
 ]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from convsessions import enqueue
 from convsessions.conf import conf
 from convsessions.delivery import drivers
 from convsessions.journal.locking import alias
-from convsessions.models import ConversationSession, Heartbeat, WriteIntent
+from convsessions.models import ConversationSession, Heartbeat, RequestAttempt, WriteIntent
 from convsessions.remote.calls import RetrieveConversation
 from convsessions.remote.outcomes import Outcome
 from convsessions.states import OPEN_STATES, HoldCode, WriteState
@@ -23,6 +24,30 @@ NO_CONVERSATION = "conv_0"
 
 SWEEPS_MISSED = 3
 """After so many sweeps that did not come, the cluster that should run them counts as late."""
+
+
+class Cluster(enum.StrEnum):
+    """What the signs of life say of those who should sweep and deliver."""
+
+    ALIVE = "alive"
+    """The sweep comes, and work that waits is taken up."""
+    LATE = "late"
+    """The sweep has stopped to come, and no worker gave a sign since: nothing is alive, or nothing was to be done."""
+    SWEEP_MISSING = "sweep_missing"
+    """Workers deliver, but the sweep has stopped to come: its schedule is missing, or nobody runs it."""
+    NOT_DELIVERING = "not_delivering"
+    """The sweep comes, and work waits, but nobody delivers: the doorbells do not reach a worker."""
+    UNKNOWN = "unknown"
+    """The sweep never came: a new set-up, or one that does without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """`swept_at`, `delivered_at`: the last sign of the sweep, and of a worker (15 seconds apart at least)."""
+
+    cluster: Cluster
+    swept_at: dt.datetime | None
+    delivered_at: dt.datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +62,21 @@ class Kind:
 class Condition:
     """`open` by state and `held` by hold code have every value, as metrics want it. Ages are in seconds.
 
-    `sweep_seconds`: since the last sweep; `queue_depth`, `oldest_task_seconds`: None where that is not known.
+    `sweep_seconds`, `delivery_seconds`: since the last sweep, and the last sign of a worker; `queue_depth`,
+    `oldest_task_seconds`: None where that is not known.
     `overdue`: sessions whose work was due and which nobody took up; `dead_leases`: those that a worker had begun with
     and did not end.
     """
 
     open: Mapping[str, Kind]
     held: Mapping[str, Kind]
+    cluster: Cluster
     sweep_seconds: float | None
+    delivery_seconds: float | None
     queue_depth: int | None
     oldest_task_seconds: float | None
     overdue: Kind
     dead_leases: Kind
-
-    @property
-    def sweep_is_late(self) -> bool:
-        """Whether a cluster that once swept has stopped to."""
-        return self.sweep_seconds is not None and self.sweep_seconds > sweep_patience()
 
 
 def sweep_patience() -> float:
@@ -68,15 +91,49 @@ def condition() -> Condition:
     states = {**dict.fromkeys(map(str, OPEN_STATES), Kind()), **_kinds(is_open.values_list("state"), now)}
     held = is_open.exclude(hold_code=HoldCode.NONE).values_list("hold_code")
     codes = [str(code) for code in HoldCode if code is not HoldCode.NONE]
-    beat = Heartbeat.objects.using(alias()).filter(pk=Heartbeat.SWEEP).values_list("beat_at", flat=True).first()
+    beats = pulse(now)
     return Condition(
         open=states,
         held={**dict.fromkeys(codes, Kind()), **_kinds(held, now)},
-        sweep_seconds=_age(beat, now),
+        cluster=beats.cluster,
+        sweep_seconds=age(beats.swept_at, now),
+        delivery_seconds=age(beats.delivered_at, now),
         queue_depth=enqueue.queue_depth(),
         oldest_task_seconds=enqueue.oldest_task_seconds(),
         overdue=_overdue(now),
         dead_leases=_dead_leases(now),
+    )
+
+
+def pulse(now: dt.datetime) -> Pulse:
+    """What the signs of life say: one row each, and a look at what waits where nobody gave a sign."""
+    beats = dict(Heartbeat.objects.using(alias()).values_list("pk", "beat_at"))
+    swept_at, delivered_at = beats.get(Heartbeat.SWEEP), beats.get(Heartbeat.DELIVERY)
+    since = now - dt.timedelta(seconds=sweep_patience())
+    delivers = delivered_at is not None and delivered_at >= since
+    if swept_at is None:
+        cluster = Cluster.UNKNOWN
+    elif swept_at < since:
+        cluster = Cluster.SWEEP_MISSING if delivers else Cluster.LATE
+    else:
+        cluster = Cluster.ALIVE if delivers or not stuck(since).exists() else Cluster.NOT_DELIVERING
+    return Pulse(cluster, swept_at, delivered_at)
+
+
+def stuck(since: dt.datetime) -> QuerySet[WriteIntent]:
+    """Writes that could have been delivered ever since, while nothing of their session was sent or settled.
+
+    Only the head of a session is due: what waits behind a long, held or ambiguous write is not stuck itself.
+    """
+    of_session = WriteIntent.objects.filter(session_id=OuterRef("session_id"))
+    return (
+        WriteIntent.objects.using(alias())
+        .open()
+        .filter(Q(next_attempt_at=None) | Q(next_attempt_at__lt=since), created_at__lt=since)
+        .exclude(state=WriteState.AMBIGUOUS)
+        .exclude(Exists(of_session.open().filter(sequence__lt=OuterRef("sequence"))))
+        .exclude(Exists(of_session.filter(settled_at__gte=since)))
+        .exclude(Exists(RequestAttempt.objects.filter(write=OuterRef("pk"), sent_at__gte=since)))
     )
 
 
@@ -92,7 +149,7 @@ def reach_api() -> Outcome:
 
 def _kinds(rows: object, now: dt.datetime) -> dict[str, Kind]:
     grouped = rows.annotate(count=Count("pk"), oldest=Min("created_at"))  # type: ignore[attr-defined]
-    return {name: Kind(count, _age(oldest, now) or 0.0) for name, count, oldest in grouped}
+    return {name: Kind(count, age(oldest, now) or 0.0) for name, count, oldest in grouped}
 
 
 def _overdue(now: dt.datetime) -> Kind:
@@ -116,8 +173,9 @@ def _dead_leases(now: dt.datetime) -> Kind:
 
 def _sessions(rows: object, moment: str, now: dt.datetime) -> Kind:
     found = rows.order_by().aggregate(count=Count("pk"), oldest=Min(moment))  # type: ignore[attr-defined]
-    return Kind(found["count"], _age(found["oldest"], now) or 0.0)
+    return Kind(found["count"], age(found["oldest"], now) or 0.0)
 
 
-def _age(then: dt.datetime | None, now: dt.datetime) -> float | None:
+def age(then: dt.datetime | None, now: dt.datetime) -> float | None:
+    """Seconds since `then`; None where that never was."""
     return None if then is None else round(max((now - then).total_seconds(), 0.0), 3)

@@ -16,21 +16,30 @@ from convsessions import enqueue
 from convsessions.conf import conf
 from convsessions.delivery import drivers
 from convsessions.delivery.failures import Endings, failed
+from convsessions.delivery.protocol import Report
 from convsessions.delivery.ready import serve
 from convsessions.exceptions import SessionNotFound
+from convsessions.journal import heartbeats
 from convsessions.journal.locking import alias
-from convsessions.models import ConversationSession
+from convsessions.models import ConversationSession, Heartbeat
 
 adeliver_ready = serve
 
 
+def work(session_id: uuid.UUID) -> Report:
+    """Deliver a session as a worker does: as `deliver`, and with a sign of life for those who look after workers."""
+    report = drivers.deliver(session_id)
+    heartbeats.beat_now_and_then(Heartbeat.DELIVERY, using=alias())
+    return report
+
+
 def try_to_deliver(session_id: uuid.UUID) -> str:
-    """Deliver a session for somebody who has others to deliver, too; returns how it ended.
+    """As `work`, for a worker who has other sessions to deliver, too; returns how it ended.
 
     That is a value of `Ending`, or FAILED where it raised, which is logged. Raises SessionNotFound.
     """
     try:
-        return drivers.deliver(session_id).ending.value
+        return work(session_id).ending.value
     except SessionNotFound:
         raise
     except Exception as error:  # noqa: BLE001 - one that fails must not keep those behind it waiting for ever
@@ -52,11 +61,14 @@ def deliver_ready(
     drivers.refuse_transaction()
     runner = _runner()
     try:
-        return runner.run(serve(limit, first=first, budget=budget, asked_to_end=asked_to_end))
+        endings = runner.run(serve(limit, first=first, budget=budget, asked_to_end=asked_to_end))
     except BaseException:
         # What a task timeout or the like broke off must not go on within the next call.
         _kept.loop = None
         raise
+    if endings:
+        heartbeats.beat_now_and_then(Heartbeat.DELIVERY, using=alias())
+    return endings
 
 
 @dataclass(slots=True)

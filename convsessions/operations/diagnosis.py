@@ -14,7 +14,7 @@ from convsessions.journal.locking import alias
 from convsessions.remote.outcomes import Outcome
 from convsessions.states import HUMAN_HOLDS, HoldCode, WriteState
 
-from .condition import Condition, Kind, condition, reach_api, sweep_patience
+from .condition import Cluster, Condition, Kind, condition, reach_api, sweep_patience
 
 LONG = 3600.0
 """Seconds after which a hold that should end by itself is worth a look."""
@@ -41,6 +41,10 @@ class Finding:
 RESTART = (
     "Start manage.py qcluster. If it runs, stop its main process with SIGTERM, end what is left of it, and start it "
     "again: a worker that was killed while idle can block all others, and django-q2's own status does not show it."
+)
+SCHEDULE = (
+    "Run manage.py migrate, which adds the schedule of the sweep, and see that a cluster runs its scheduler; without "
+    "django-q2, have operations.sweep or manage.py deliver run every minute."
 )
 MENDING = {
     HoldCode.BAD_KEY: "Give the workers a key that is valid, then Retry now in the admin, or wait.",
@@ -75,12 +79,7 @@ def _of_queue(now: Condition) -> Iterator[Finding]:
     if queue is None:
         yield Finding("queue", Level.OK, "There is no django-q2; something else must run the sweep or deliver.")
         return
-    if now.sweep_seconds is None:
-        yield Finding("sweep", Level.WARNING, "The sweep has never run.", RESTART)
-    elif now.sweep_is_late:
-        yield Finding("sweep", Level.ERROR, f"The last sweep was {_ago(now.sweep_seconds)} ago.", RESTART)
-    else:
-        yield Finding("sweep", Level.OK, f"The last sweep was {_ago(now.sweep_seconds)} ago.")
+    yield _of_sweep(now)
     waited = now.oldest_task_seconds or 0.0
     if waited > max(queue.timeout or 0, 60):
         advice = f"All workers are busy, or none runs. {RESTART}"
@@ -91,8 +90,24 @@ def _of_queue(now: Condition) -> Iterator[Finding]:
         yield Finding("queue", Level.OK, f"{now.queue_depth} tasks wait in the queue.")
 
 
+def _of_sweep(now: Condition) -> Finding:
+    if now.sweep_seconds is None:
+        return Finding("sweep", Level.WARNING, "The sweep has never run.", RESTART)
+    text = f"The last sweep was {_ago(now.sweep_seconds)} ago."
+    if now.cluster is Cluster.SWEEP_MISSING:
+        return Finding("sweep", Level.ERROR, f"{text[:-1]}, though workers deliver: it is missing alone.", SCHEDULE)
+    if now.cluster is Cluster.LATE:
+        return Finding("sweep", Level.ERROR, f"{text[:-1]}, and no worker has given a sign lately.", RESTART)
+    return Finding("sweep", Level.OK, text)
+
+
 def _of_sessions(now: Condition) -> Iterator[Finding]:
     after = _ago(sweep_patience())
+    if now.cluster is Cluster.NOT_DELIVERING:
+        last = "never" if now.delivery_seconds is None else f"{_ago(now.delivery_seconds)} ago"
+        text = f"The sweep comes and work waits, but nobody delivers: the last time was {last}."
+        advice = "See that DISPATCHER hands over to a queue whose workers run; or run manage.py deliver now."
+        yield Finding("deliveries", Level.ERROR, text, advice)
     if now.overdue.count:
         text = f"{now.overdue.count} sessions have had work for more than {after}, and nobody does it."
         yield Finding("overdue", Level.ERROR, text, "See that workers run; or run manage.py deliver now.")

@@ -130,6 +130,22 @@ def test_the_sweep_tells_whether_workers_are_alive(overview, session, minutes, s
     assert "1 session is being delivered 1 session waits for a worker" in shown
 
 
+@pytest.mark.parametrize(
+    ("swept", "delivered", "said"),
+    [(10, 1, "Workers alive, but no sweep"), (10, 10, "Workers late"), (1, 10, "Workers nobody delivers")],
+)
+def test_workers_and_the_sweep_are_told_apart(overview, session, swept, delivered, said):
+    now = timezone.now()
+    Heartbeat.objects.create(pk=Heartbeat.SWEEP, beat_at=now - dt.timedelta(minutes=swept))
+    Heartbeat.objects.create(pk=Heartbeat.DELIVERY, beat_at=now - dt.timedelta(minutes=delivered))
+    WriteIntent.objects.filter(pk=append(session, 1).pk).update(created_at=now - dt.timedelta(minutes=5))
+
+    shown = text_of(overview())
+
+    assert said in shown
+    assert f"a worker last delivered {delivered} minute" in shown.replace("\xa0", " ")
+
+
 def test_the_overview_costs_the_same_for_one_write_and_for_three(overview, session):
     overview()
     for number in (1, 2):

@@ -9,8 +9,9 @@ from django.db import OperationalError
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from convsessions import operations
+from convsessions import operations, tasks
 from convsessions.api import health
+from convsessions.journal import heartbeats
 from convsessions.models import Heartbeat, WriteIntent
 
 from .conftest import message
@@ -18,6 +19,12 @@ from .conftest import message
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LONG_AGO = dt.timedelta(minutes=11)
+
+
+@pytest.fixture
+def beating(monkeypatch):
+    """As in a process that has not given a sign of life yet."""
+    monkeypatch.setattr(heartbeats, "_last", {})
 
 
 def age(write: WriteIntent, **fields) -> None:
@@ -33,6 +40,7 @@ def test_an_idle_site_is_well(transactional_db):
             "status": "ok", "database": "ok", "queue_depth": 0, "open_writes": 0, "held_writes": 0,
             "ambiguous_writes": 0, "oldest_pending_seconds": None,
             "cluster": "unknown", "last_sweep_at": None, "last_sweep_seconds": None,
+            "last_delivery_at": None, "last_delivery_seconds": None,
         },
     )  # fmt: skip
 
@@ -115,6 +123,31 @@ def test_a_cluster_that_does_not_sweep_any_more_is_late(transactional_db):
     response = APIClient().get("/api/health/")
 
     assert (response.status_code, response.json()["cluster"]) == (200, "late")
+
+
+def test_workers_that_deliver_while_no_sweep_comes_are_told_from_a_dead_cluster(session, sandbox, beating):
+    operations.sweep()
+    operations.append_items(session.pk, [message()])
+    tasks.deliver_session(str(session.pk))
+    Heartbeat.objects.filter(pk="sweep").update(beat_at=timezone.now() - dt.timedelta(hours=1))
+    body = APIClient().get("/api/health/").json()
+    assert body["cluster"] == "sweep_missing"
+    assert 0 <= body["last_delivery_seconds"] < 60 < body["last_sweep_seconds"]
+
+    Heartbeat.objects.update(beat_at=timezone.now() - dt.timedelta(hours=1))
+    assert APIClient().get("/api/health/").json()["cluster"] == "late"
+
+
+def test_a_sweep_without_workers_is_told_as_soon_as_work_has_waited(session, sandbox, beating):
+    write = operations.append_items(session.pk, [message()])
+    operations.sweep()
+    assert APIClient().get("/api/health/").json()["cluster"] == "alive"
+    WriteIntent.objects.filter(pk=write.pk).update(created_at=timezone.now() - dt.timedelta(minutes=4))
+    response = APIClient().get("/api/health/")
+    assert (response.status_code, response.json()["cluster"]) == (200, "not_delivering")
+
+    tasks.deliver_session(str(operations.create_session().pk))  # a worker lives, and is busy elsewhere
+    assert APIClient().get("/api/health/").json()["cluster"] == "alive"
 
 
 def test_it_counts_what_waits_in_the_queue(transactional_db, quick, session):

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from convsessions import operations
 from convsessions.api.metrics import Metrics
+from convsessions.journal import heartbeats
 from tests.histories import append
 
 from .conftest import person
@@ -26,7 +27,7 @@ def gauges(client) -> dict[tuple[str, ...], float]:
     return {(each.name, *each.labels.values()): each.value for family in families for each in family.samples}
 
 
-def test_counts_what_waits_and_what_needs_a_person(sandbox, session, quick):
+def test_counts_what_waits_and_what_needs_a_person(sandbox, session, quick, monkeypatch):
     scraper = person("scraper", "view_writeintent")
     empty = gauges(scraper)
     assert empty["convsessions_open_writes", "pending"] == 0
@@ -39,6 +40,8 @@ def test_counts_what_waits_and_what_needs_a_person(sandbox, session, quick):
     operations.deliver(session.pk)
     append(operations.create_session(), 1)
     operations.sweep()
+    monkeypatch.setattr(heartbeats, "_last", {})
+    operations.work(operations.create_session().pk)
 
     now = gauges(scraper)
     assert now["convsessions_open_writes", "pending"] == 1
@@ -48,6 +51,7 @@ def test_counts_what_waits_and_what_needs_a_person(sandbox, session, quick):
     assert now["convsessions_open_writes_oldest_age_seconds", "pending"] > 0
     assert now["convsessions_open_writes", "ambiguous"] == 0
     assert now["convsessions_last_sweep_age_seconds",] < 60
+    assert now["convsessions_last_delivery_age_seconds",] < 60
     assert set(empty) < set(now), "a gauge must not vanish when there is something to count"
 
 

@@ -13,10 +13,10 @@ import pytest
 from cryptography.fernet import Fernet
 from django.core.management import call_command
 from django.db.models import F
-from django_q.models import OrmQ
+from django_q.models import OrmQ, Schedule
 
 from convsessions import enqueue, operations
-from convsessions.models import ConversationSession, Heartbeat
+from convsessions.models import ConversationSession, Heartbeat, WriteIntent
 from convsessions.states import WriteState
 from tests.histories import append, append_requests, eventually, messages
 
@@ -76,6 +76,30 @@ def test_a_cluster_that_was_stopped(swept, session, quick, tmp_path):
         eventually(lambda: not OrmQ.objects.exists())
     operations.sweep()
     assert examine() == (0, {})
+
+
+def test_a_busy_cluster_without_the_schedule_of_the_sweep(swept, session, quick, tmp_path):
+    quick["DISPATCHER"] = "convsessions.enqueue.dispatch_with_django_q"
+    Schedule.objects.all().delete()
+    Heartbeat.objects.update(beat_at=F("beat_at") - AN_HOUR)
+    with Cluster(site_environment(swept.base_url, quick), tmp_path / "cluster.log"):
+        write = append(session, 3)
+        eventually(lambda: operations.get_write(write.pk).settled)
+        eventually(lambda: not OrmQ.objects.exists() and Heartbeat.objects.filter(pk="delivery").exists())
+        status, found = examine()
+    assert (status, sorted(found)) == (2, ["convsessions.W010", "sweep"])
+    assert found["sweep"]["text"] == "The last sweep was 60 minutes ago, though workers deliver: it is missing alone."
+    assert "manage.py migrate" in found["sweep"]["advice"]
+
+
+def test_a_sweep_whose_doorbells_reach_no_worker(swept, session):
+    """DISPATCHER rings nowhere, and somebody runs the sweep."""
+    write = append(session, 3)
+    WriteIntent.objects.filter(pk=write.pk).update(created_at=F("created_at") - AN_HOUR)
+    operations.sweep()
+    status, found = examine()
+    assert (status, sorted(found)) == (2, ["deliveries"])
+    assert "DISPATCHER" in found["deliveries"]["advice"]
 
 
 def test_a_worker_that_died(swept, session, quick):

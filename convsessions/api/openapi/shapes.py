@@ -16,6 +16,7 @@ from convsessions.api.serializers import (
     WriteSummarySerializer,
 )
 from convsessions.items.kinds import ROLES
+from convsessions.operations.condition import Cluster
 from convsessions.states import CancelCause, HoldCode, RefusalPolicy, Resolution, Verdict, WriteKind, WriteState
 from convsessions.values import MAX_CONVERSATION_ID, MAX_KEY, MAX_PAIRS, MAX_VALUE
 
@@ -280,6 +281,8 @@ class Health(Unreachable):
     held_writes = serializers.IntegerField(required=False)
     ambiguous_writes = serializers.IntegerField(required=False)
     oldest_pending_seconds = serializers.FloatField(allow_null=True, required=False)
-    cluster = serializers.ChoiceField(choices=["alive", "late", "unknown"], required=False)
+    cluster = serializers.ChoiceField(choices=list(Cluster), required=False)
     last_sweep_at = serializers.DateTimeField(allow_null=True, required=False)
     last_sweep_seconds = serializers.FloatField(allow_null=True, required=False)
+    last_delivery_at = serializers.DateTimeField(allow_null=True, required=False)
+    last_delivery_seconds = serializers.FloatField(allow_null=True, required=False)
