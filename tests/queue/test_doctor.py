@@ -6,6 +6,8 @@ import datetime as dt
 import io
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 
@@ -13,6 +15,7 @@ import pytest
 from cryptography.fernet import Fernet
 from django.core.management import call_command
 from django.db.models import F
+from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
 from convsessions import enqueue, operations
@@ -75,6 +78,50 @@ def test_a_cluster_that_was_stopped(swept, session, quick, tmp_path):
         eventually(lambda: operations.get_write(late.pk).settled)
         eventually(lambda: not OrmQ.objects.exists())
     operations.sweep()
+    assert examine() == (0, {})
+
+
+@pytest.mark.slow
+def test_a_cluster_that_hangs_because_its_idle_workers_were_killed(swept, session, quick, tmp_path):
+    """As the kernel does when memory is short. One of them had the lock of the inner queue, and took it along.
+
+    The workers that replace them wait for it for ever, while the main process, its scheduler and its pusher go on.
+    """
+    quick["DISPATCHER"] = "convsessions.enqueue.dispatch_with_django_q"
+    environment = site_environment(swept.base_url, quick)
+    with Cluster(environment, tmp_path / "first.log") as hanging:
+        write = append(session, 3)
+        eventually(lambda: operations.get_write(write.pk).settled and not OrmQ.objects.exists())
+        idle = [int(pid) for pid in re.findall(r"ready for work at (\d+)", hanging.log.read_text())]
+        assert len(idle) == 2
+        for pid in idle:
+            os.kill(pid, signal.SIGKILL)
+        eventually(lambda: hanging.log.read_text().count("ready for work at") == 4)
+
+        stranded = [append(operations.create_session(), 1) for _ in range(4)]
+        Schedule.objects.update(next_run=timezone.now())
+        # Half a minute later the scheduler has added a task, and nothing has been done of the four before it.
+        eventually(lambda: OrmQ.objects.count() == 5, seconds=60)
+        assert hanging.process.poll() is None
+        assert OrmQ.objects.filter(lock__gt=timezone.now()).count() == 2, "what the pusher took, for workers to take"
+        assert not any(operations.get_write(write.pk).settled for write in stranded)
+
+        OrmQ.objects.filter(lock__lte=timezone.now()).update(lock=F("lock") - AN_HOUR)
+        Heartbeat.objects.update(beat_at=F("beat_at") - AN_HOUR)
+        status, found = examine("--no-api")
+        assert (status, {code: each["level"] for code, each in found.items()}) == (
+            2,
+            {"sweep": "error", "queue": "error"},
+        )
+        assert found["queue"]["text"].startswith("A task has been due for 60 minutes")
+        assert "a worker that was killed while idle can block all others" in found["queue"]["advice"]
+
+        hanging.process.send_signal(signal.SIGTERM)  # the advice: stop its main process, and end what is left of it
+        hanging.kill()
+    with Cluster(environment, tmp_path / "second.log"):
+        operations.sweep()
+        eventually(lambda: all(operations.get_write(write.pk).settled for write in stranded))
+        eventually(lambda: not OrmQ.objects.filter(lock__lte=timezone.now()).exists())
     assert examine() == (0, {})
 
 
