@@ -10,6 +10,7 @@ from convsessions.delivery.inline import settled_session, write_through
 from convsessions.delivery.inquiry import inspect_write
 from convsessions.journal.taking_over import Place
 
+from .clearing import aclear_session, clear_session, delete_session, record_clear, record_deletion
 from .delivering import adeliver_ready, answer_doorbell, close_loop, deliver_ready, try_to_deliver, work
 from .encrypting import Encrypted, encrypt_content
 from .exporting import export_items
@@ -35,25 +36,20 @@ from .sessions import (
     aget_session,
     check_conversation,
     create_session,
-    delete_session,
     get_session,
     open_session,
-    record_deletion,
     update_session,
 )
 from .sweeping import due_sessions, sweep
 from .writing import (
     aappend_items,
     acancel_write,
-    aclear_session,
     apop_item,
     append_items,
     cancel_write,
-    clear_session,
     digest_of_items,
     pop_item,
     record_append,
-    record_clear,
     record_pop,
     take_over_append,
 )

@@ -1,4 +1,4 @@
-"""Sessions as such: create or adopt, find, change, delete."""
+"""Sessions as such: create or adopt, find, change."""
 
 from __future__ import annotations
 
@@ -180,46 +180,6 @@ def update_session(
         if key is not UNCHANGED and is_new:
             sessions.rename(session_id, key, if_version=if_version)
     return Recorded(ConversationSession.objects.using(alias()).get(pk=session_id), write, is_new)
-
-
-def delete_session(
-    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, erase: bool | None = None
-) -> WriteIntent:
-    """Record that the conversation is to be deleted and that the session takes no more writes; returns the clear.
-
-    Its rows stay, its key is free again. A deleted session can be deleted again: that returns the same write.
-    `erase`: as in `clear_session`. Raises InvalidInput, SessionNotFound, IdempotencyConflict. Joins the caller's
-    transaction.
-    """
-    return record_deletion(session_id, author=author, idempotency_key=idempotency_key, erase=erase)[0]
-
-
-def record_deletion(
-    session_id: uuid.UUID,
-    *,
-    author: Any = None,
-    idempotency_key: str | None = None,
-    if_version: int | None = None,
-    erase: bool | None = None,
-) -> tuple[WriteIntent, bool]:
-    """As `delete_session`; returns the write and whether it is new. Raises SessionChanged as `update_session`."""
-    check_text("idempotency_key", idempotency_key, MAX_KEY)
-    return sessions.delete_session(
-        session_id,
-        author=author,
-        idempotency_key=idempotency_key,
-        if_version=if_version,
-        erase=whether_to_erase(erase),
-    )
-
-
-def whether_to_erase(erase: object) -> bool:
-    """What `erase` stands for; None: what ERASE_ITEMS_ON_CLEAR says. Raises InvalidInput."""
-    if erase is None:
-        return conf.ERASE_ITEMS_ON_CLEAR
-    if not isinstance(erase, bool):
-        raise InvalidInput("erase", "give true or false", code="invalid_type")
-    return erase
 
 
 def _check(key: object, metadata: object, conversation_id: object) -> None:

@@ -1,4 +1,4 @@
-"""Recording what is to be done to a conversation: append, pop, clear, and the cancellation of a write."""
+"""Recording what is to be done to a conversation: append, pop, and the cancellation of a write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from convsessions.states import RefusalPolicy
 from convsessions.values import MAX_KEY, check_text
 
 from .intake import take_in
-from .sessions import whether_to_erase
 
 
 def append_items(
@@ -107,38 +106,6 @@ def record_pop(
     return recording.record_pop(session_id, author=author, idempotency_key=idempotency_key, if_version=if_version)
 
 
-def clear_session(
-    session_id: uuid.UUID, *, author: Any = None, idempotency_key: str | None = None, erase: bool | None = None
-) -> WriteIntent:
-    """Record that the conversation is to be deleted; the next append starts a new one.
-
-    It supersedes everything queued before it. `erase`: whether each item is deleted first, since the API keeps the
-    items of a deleted conversation, and the journal's content of the session with them; `items_saved` of `items_total`
-    tells how far it is. None: as ERASE_ITEMS_ON_CLEAR says. Raises SessionNotFound, IdempotencyConflict, InvalidInput.
-    Joins the caller's transaction.
-    """
-    return record_clear(session_id, author=author, idempotency_key=idempotency_key, erase=erase)[0]
-
-
-def record_clear(
-    session_id: uuid.UUID,
-    *,
-    author: Any = None,
-    idempotency_key: str | None = None,
-    if_version: int | None = None,
-    erase: bool | None = None,
-) -> tuple[WriteIntent, bool]:
-    """As `clear_session`; takes and returns what `record_append` does."""
-    check_text("idempotency_key", idempotency_key, MAX_KEY)
-    return recording.record_clear(
-        session_id,
-        author=author,
-        idempotency_key=idempotency_key,
-        if_version=if_version,
-        erase=whether_to_erase(erase),
-    )
-
-
 def cancel_write(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") -> WriteIntent:
     """Drop what of a write was not sent; what is in flight is settled first, and `items_saved` says what was saved.
 
@@ -154,9 +121,6 @@ aappend_items = asynchronous(append_items)
 
 
 apop_item = asynchronous(pop_item)
-
-
-aclear_session = asynchronous(clear_session)
 
 
 acancel_write = asynchronous(cancel_write)
