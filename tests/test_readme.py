@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import textwrap
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +25,10 @@ from project.demo.processes import MANAGE, Service
 
 ROOT = MANAGE.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = dict(re.findall(r"<!-- test: ([a-z-]+) -->\n```[a-z]+\n(.*?)```", TEXT, re.DOTALL))
+BLOCKS = {
+    name: textwrap.dedent(block)
+    for name, block in re.findall(r"<!-- test: ([a-z-]+) -->\n *```[a-z]+\n(.*?) *```", TEXT, re.DOTALL)
+}
 
 AMBIGUOUS = """
 from convsessions import operations
@@ -45,6 +49,12 @@ print("then", operations.wait_for_write(unclear.pk, timeout=30).state)
 print("texts", [item["content"][0]["text"] for item in operations.get_items(doubled.pk)["data"]])
 """
 
+PRACTISED = """
+from convsessions.models import WriteIntent
+while not (write := WriteIntent.objects.get(session__key="practice")).needs_attention:
+    time.sleep(0.05)
+print(write.state, write.error_code)
+"""
 
 SCRIPTED = """
 import asyncio
@@ -186,7 +196,7 @@ def test_mounting(tmp_path):
     with (tmp_path / "host" / "settings.py").open("a") as settings:
         settings.write(BLOCKS["mount-settings"] + BLOCKS["mount-sqlite"])
     with (tmp_path / "host" / "urls.py").open("a") as urls:
-        urls.write("\nfrom django.urls import include\n" + BLOCKS["mount-urls"])
+        urls.write("\n" + BLOCKS["mount-urls"])
 
     run(sys.executable, "manage.py", "check", "--fail-level", "WARNING")
     run(sys.executable, "manage.py", "migrate")
@@ -196,6 +206,39 @@ def test_mounting(tmp_path):
     )
 
     assert run(sys.executable, "manage.py", "shell", "-v", "0", "-c", health) == "ok 1\n"
+
+    with (tmp_path / "host" / "settings.py").open("a") as settings:
+        settings.write(BLOCKS["openapi"])
+    assert "/api/sessions/{session_id}/items/:" in run(sys.executable, "manage.py", "spectacular", "--validate")
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl")
+def test_practising_a_repair(site, sandbox_process):
+    """With the sandbox of the tests instead of one on port 8001."""
+    commands = BLOCKS["practice"].replace("http://127.0.0.1:8001/v1", sandbox_process.base_url)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    site.run("bash", "-euo", "pipefail", "-c", commands, PATH=path)
+
+    said = site.run_python(
+        PRACTISED + BLOCKS["repair"] + "print(operations.wait_for_write(write.pk, timeout=30).state)"
+    )
+    assert (said[0], said[-1]) == ("ambiguous duplicated", "saved")
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")
+def test_the_unit_is_one_that_systemd_knows(tmp_path):
+    unit = tmp_path / "site.service"
+    unit.write_text(BLOCKS["systemd"].replace("/srv/site/.venv/bin/python", sys.executable))
+
+    done = subprocess.run(
+        ["systemd-analyze", "verify", unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_two_commands_are_one_line_each():

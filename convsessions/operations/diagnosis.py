@@ -42,6 +42,7 @@ RESTART = (
     "Start manage.py qcluster. If it runs, stop its main process with SIGTERM, end what is left of it, and start it "
     "again: a worker that was killed while idle can block all others, and django-q2's own status does not show it."
 )
+FIRST = "A cluster runs it within some minutes of its start (SWEEP_MINUTES)."
 SCHEDULE = (
     "Run manage.py migrate, which adds the schedule of the sweep, and see that a cluster runs its scheduler; without "
     "django-q2, have operations.sweep or manage.py deliver run every minute."
@@ -92,7 +93,7 @@ def _of_queue(now: Condition) -> Iterator[Finding]:
 
 def _of_sweep(now: Condition) -> Finding:
     if now.sweep_seconds is None:
-        return Finding("sweep", Level.WARNING, "The sweep has never run.", RESTART)
+        return Finding("sweep", Level.WARNING, "The sweep has never run.", f"{FIRST} {RESTART}")
     text = f"The last sweep was {_ago(now.sweep_seconds)} ago."
     if now.cluster is Cluster.SWEEP_MISSING:
         return Finding("sweep", Level.ERROR, f"{text[:-1]}, though workers deliver: it is missing alone.", SCHEDULE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from agents import Agent, OpenAIConversationsSession, Runner, RunState, UserError, function_tool
@@ -260,3 +261,10 @@ def test_what_is_missing_is_not_put_behind_what_was_written_since(run, sandbox):
 
     assert (handed.may_resume, handed.write.state) == (False, WriteState.AMBIGUOUS)
     assert len(kinds(sandbox, conversation_id)) == 1 + 21 + 20 + 1
+
+
+def test_the_command_says_which_extra_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "convsessions.agents", None)
+
+    with pytest.raises(CommandError, match=r"install the extra, convsessions\[agents\]"):
+        call_command("hand_over_run", "state.json", "--out", str(tmp_path / "out.json"))

@@ -68,9 +68,8 @@ class ForeignSite:
     def start_project(self) -> None:
         self.run("-m", "django", "startproject", "host", str(self.folder))
         for name, blocks in (("settings", ("mount-settings", "mount-sqlite")), ("urls", ("mount-urls",))):
-            needed = "from django.urls import include\n" if name == "urls" else ""
             with (self.folder / "host" / f"{name}.py").open("a") as module:
-                module.write("\n" + needed + "".join(BLOCKS[block] for block in blocks))
+                module.write("\n" + "".join(BLOCKS[block] for block in blocks))
 
     def become(self, name: str, variant: Variant) -> None:
         """Run with the settings of a variant from now on, on new databases, with an administrator.

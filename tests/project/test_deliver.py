@@ -111,8 +111,9 @@ def test_refuses_a_watch_without_a_time(seconds):
         deliver("--watch", seconds)
 
 
-def test_watches_until_it_is_asked_to_end(sandbox_process, tmp_path):
-    """A process of its own delivers what was recorded before it started, and ends cleanly on SIGTERM."""
+@pytest.fixture
+def own_site(sandbox_process, tmp_path):
+    """The environment of processes with a database of their own."""
     env = {
         **os.environ,
         "DATABASE_URL": f"sqlite:///{tmp_path / 'watch.sqlite3'}",
@@ -121,14 +122,23 @@ def test_watches_until_it_is_asked_to_end(sandbox_process, tmp_path):
     }
     sandbox_process.reset()
     subprocess.run([sys.executable, MANAGE, "migrate", "--verbosity", "0"], env=env, check=True)
+    return env
+
+
+def record_in(env: dict[str, str]) -> None:
     record = (
         "from convsessions import operations as o; s = o.create_session();"
         "o.append_items(s.pk, [{'role': 'user', 'content': 'hi'}])"
     )
     subprocess.run([sys.executable, MANAGE, "shell", "-v", "0", "-c", record], env=env, check=True)
 
+
+def test_watches_until_it_is_asked_to_end(sandbox_process, own_site):
+    """A process of its own delivers what was recorded before it started, and ends cleanly on SIGTERM."""
+    record_in(own_site)
+
     command = [sys.executable, MANAGE, "deliver", "--watch", "0.05", "--json"]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as watching:
+    with subprocess.Popen(command, env=own_site, stdout=subprocess.PIPE, text=True) as watching:
         rounds = [json.loads(watching.stdout.readline()) for _ in range(2)]
         watching.send_signal(signal.SIGTERM)
         watching.stdout.read()
@@ -136,3 +146,15 @@ def test_watches_until_it_is_asked_to_end(sandbox_process, tmp_path):
     assert [(result["sessions"], result["done"]) for result in rounds] == [(1, 1), (0, 0)]
     assert watching.returncode == 0
     assert [row["operation"] for row in sandbox_process.requests()] == ["create_conversation", "append_items"]
+
+
+def test_a_watch_says_once_that_nothing_happens(own_site):
+    command = [sys.executable, MANAGE, "deliver", "--watch", "0.01"]
+    with subprocess.Popen(command, env=own_site, stdout=subprocess.PIPE, text=True) as watching:
+        said = [watching.stdout.readline()]
+        record_in(own_site)  # takes many rounds
+        said.append(watching.stdout.readline())
+        watching.send_signal(signal.SIGTERM)
+        watching.stdout.read()
+
+    assert said == ["0 sessions. 0 writes need attention.\n", "1 sessions: 1 done. 0 writes need attention.\n"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +18,14 @@ from django.db import connection
 from tests.histories import eventually
 
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
+CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc"]
+
+
+def can_contain() -> bool:
+    """Whether this machine lets us have namespaces of processes."""
+    if not shutil.which("unshare"):
+        return False
+    return subprocess.run([*CONTAINER, "true"], capture_output=True, check=False).returncode == 0
 
 
 def database_url() -> str:
@@ -44,15 +53,22 @@ def site_settings(database: str, base_url: str, convsessions: Mapping[str, Any])
 
 
 class Cluster:
-    """``manage.py qcluster`` in a process group of its own; killed with its workers at the end."""
+    """``manage.py qcluster`` in a process group of its own; killed with its workers at the end.
 
-    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+    `container`: whether it lives in one, as far as its processes are concerned, under `init`; without one it is
+    process 1.
+    """
+
+    def __init__(
+        self, environment: Mapping[str, str], log: Path, *, container: bool = False, init: Sequence[str] = ()
+    ) -> None:
         self.environment, self.log = environment, log
+        self._before = [*CONTAINER, *init] if container else []
 
     def __enter__(self) -> Self:
         self._out = self.log.open("a")
         self.process = subprocess.Popen(
-            [sys.executable, str(MANAGE), "qcluster"],
+            [*self._before, sys.executable, str(MANAGE), "qcluster"],
             env=self.environment,
             stdout=self._out,
             stderr=self._out,
@@ -72,8 +88,14 @@ class Cluster:
         self.process.wait()
 
     def terminate(self) -> None:
-        """SIGTERM to the main process, as a service manager should send it; waits until it has drained and ended."""
-        self.process.send_signal(signal.SIGTERM)
+        """SIGTERM to the main process, as a service manager should send it; waits until it has drained and ended.
+
+        In a container: to its process 1.
+        """
+        pid = self.process.pid
+        if self._before:
+            (pid,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        os.kill(pid, signal.SIGTERM)
         self.process.wait(timeout=60)
 
 

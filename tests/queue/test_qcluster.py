@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import signal
 
 import pytest
@@ -14,9 +15,11 @@ from convsessions import enqueue, operations
 from convsessions.states import WriteState
 from tests.histories import append, append_requests, eventually, messages, remote_texts, texts
 
-from .cluster import Cluster, run_in_a_process, site_environment
+from .cluster import Cluster, can_contain, run_in_a_process, site_environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
+CONTAINED = pytest.mark.skipif(not can_contain(), reason="there are no namespaces of processes")
+WITH_TINI = pytest.mark.skipif(not shutil.which("tini"), reason="there is no tini")
 
 APPEND_WHEN_TOLD = """
 import sys, uuid
@@ -99,15 +102,25 @@ def test_a_killed_cluster_leaves_its_work_to_the_next_one(sandbox, session, envi
     assert remote_texts(sandbox, session) == texts(messages(45))
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        {},
+        pytest.param({"container": True}, marks=CONTAINED),
+        pytest.param({"container": True, "init": ["tini", "--"]}, marks=[CONTAINED, WITH_TINI]),
+    ],
+    ids=["service", "process_1", "under_an_init"],
+)
 def test_a_terminated_cluster_finishes_its_request_and_the_next_one_goes_on(
-    sandbox, session, environment, with_queue, tmp_path, quick
+    sandbox, session, environment, with_queue, tmp_path, quick, place
 ):
     environment = {**environment, "CONVSESSIONS_DELIVERY_BUDGET": "0.5"}
     sandbox.settings(latency=0.05)
     write = append(session, 1000)
-    with Cluster(environment, tmp_path / "first.log") as first:
+    with Cluster(environment, tmp_path / "first.log", **place) as first:
         eventually(lambda: len(append_requests(sandbox, session)) > 3)
         first.terminate()
+        assert first.process.returncode == 0
     sent_by_the_first = len(append_requests(sandbox, session))
     assert all(row["finished_at"] for row in append_requests(sandbox, session))
     with Cluster(environment, tmp_path / "second.log"):

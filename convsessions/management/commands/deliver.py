@@ -44,6 +44,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.asked_to_end, self.at_a_time = threading.Event(), options["ready"]
+        self.said = ""
         if self.at_a_time and options["session"]:
             raise CommandError("--ready is for many sessions; leave it out with --session.")
         if options["watch"] or self.at_a_time:
@@ -83,9 +84,10 @@ class Command(BaseCommand):
         attention = WriteIntent.objects.needing_attention().count()
         if words:
             said = ", ".join(f"{count} {ending.replace('_', ' ')}" for ending, count in counts.items() if count)
-            self.stdout.write(
-                f"{len(endings)} sessions{': ' if said else ''}{said}. {attention} writes need attention."
-            )
+            line = f"{len(endings)} sessions{': ' if said else ''}{said}. {attention} writes need attention."
+            if endings or line != self.said:  # a watch need not say again and again that nothing happens
+                self.stdout.write(line)
+            self.said = line
         else:
             result = {"sessions": len(endings), **counts, "needing_attention": attention, "seconds": round(seconds, 3)}
             self.stdout.write(json.dumps(result))

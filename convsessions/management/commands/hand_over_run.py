@@ -29,8 +29,10 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        from convsessions.agents import hand_over  # noqa: PLC0415 - the Agents SDK is an extra
-
+        try:
+            from convsessions.agents import hand_over  # noqa: PLC0415 - the Agents SDK is an extra
+        except ModuleNotFoundError as error:
+            raise CommandError(f"There is no module {error.name}: install the extra, convsessions[agents].") from error
         owner = named_user(options["owner"])
         try:
             state = options["state"].read_text(encoding="utf-8")

@@ -38,7 +38,7 @@ class Command(BaseCommand):
                 progress=counting(self.stderr, "writes"),
             )
         except InvalidInput as error:
-            raise CommandError(f"--days: {error}.") from None
+            raise CommandError(f"--{error}.") from None
         if options["json"]:
             result = {"writes": purged.writes, "kept": purged.kept, "before": purged.before.isoformat()}
             seconds = round(time.monotonic() - began, 3)
