@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import math
+import uuid
 from collections.abc import Mapping
 
-from .exceptions import InvalidInput
+from .exceptions import InvalidInput, NotFound
 
 MAX_KEY = 255
 MAX_CONVERSATION_ID = 64
 MAX_REASON = 10_000
 MAX_PAIRS, MAX_NAME, MAX_VALUE = 16, 64, 512
 """Of metadata: pairs, characters of a key, characters of a value (OpenAI's API document)."""
+
+
+def as_uuid(given: object, missing: type[NotFound]) -> uuid.UUID:
+    """The id that a caller gave, as such or as text. Raises `missing` for anything else: nothing has that as its id."""
+    try:
+        return given if isinstance(given, uuid.UUID) else uuid.UUID(given)  # type: ignore[arg-type]
+    except (ValueError, TypeError, AttributeError):
+        pass  # raised outside: what was given may be anything, and stands in the error
+    raise missing("nothing has this id")
+
+
+def check_seconds(field: str, value: object) -> None:
+    """Raise InvalidInput unless `value` is a number of seconds, which may be infinite. NaN would never be over."""
+    try:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    except OverflowError:  # an integer beyond floats
+        is_number = False
+    if not is_number:
+        raise InvalidInput(field, "give a number of seconds")
 
 
 def check_text(field: str, value: object, length: int) -> None:

@@ -14,6 +14,7 @@ from convsessions.exceptions import SessionNotFound, WriteNotSettled
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, WriteIntent
 from convsessions.remote import clock
+from convsessions.values import check_seconds
 
 from . import drivers, protocol
 from .threads import in_thread, refuse_transaction
@@ -32,6 +33,7 @@ async def write_through(
     cancellation is raised once the request in flight has settled, and workers do the rest. `ending`: set it for the
     same. Raises what `record` raises, and RuntimeError inside a transaction.
     """
+    check_seconds("patience", patience)
     ending = ending or asyncio.Event()
     return await drivers.uninterrupted(_write_through(record, patience, client, ending), ending)
 
@@ -66,6 +68,7 @@ async def settled_session(
 
     Raises WriteNotSettled as `write_through` does, with the write that is in the way; SessionNotFound.
     """
+    check_seconds("patience", patience)
     ends = clock.now() + patience
     await refuse_transaction()
     session, busy = await in_thread(_session_and_busy, session_id)

@@ -15,6 +15,7 @@ from convsessions.reconcile.engine import Question, find_copies, judge
 from convsessions.reconcile.matching import Finding
 from convsessions.reconcile.reading import History, read_history
 from convsessions.states import HoldCode, Resolution, Verdict, WriteState
+from convsessions.values import as_uuid
 
 from . import drivers
 from .evidence import bound_ids, copies_question, rivals_of
@@ -72,7 +73,9 @@ def unreadable(write_id: uuid.UUID, error: RemoteReadFailed | ContentUnreadable)
 
 
 def _ambiguous(write_id: uuid.UUID) -> WriteIntent:
-    write = WriteIntent.objects.using(alias()).select_related("session").filter(pk=write_id).first()
+    write = (
+        WriteIntent.objects.using(alias()).select_related("session").filter(pk=as_uuid(write_id, WriteNotFound)).first()
+    )
     if write is None:
         raise WriteNotFound(f"no write {write_id}")
     if write.state != WriteState.AMBIGUOUS:

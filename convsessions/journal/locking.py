@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from convsessions.exceptions import SessionNotFound
 from convsessions.models import ConversationSession
+from convsessions.values import as_uuid
 
 
 class DatabaseClock(Func):
@@ -51,7 +52,7 @@ def lock_session(session_id: uuid.UUID, *, using: str) -> tuple[ConversationSess
     """
     no_key = connections[using].features.has_select_for_no_key_update
     rows = ConversationSession.objects.using(using).select_for_update(no_key=no_key)
-    locked: Any = rows.annotate(clock=DatabaseClock()).filter(pk=session_id).first()
+    locked: Any = rows.annotate(clock=DatabaseClock()).filter(pk=as_uuid(session_id, SessionNotFound)).first()
     if locked is None:
         raise SessionNotFound(f"no session {session_id}")
     return locked, _in_settings_zone(locked.clock, using)

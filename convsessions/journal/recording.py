@@ -21,7 +21,7 @@ from convsessions.items.chunking import Chunk
 from convsessions.items.intake import Intake
 from convsessions.models import ConversationSession, Reconciliation, WriteChunk, WriteIntent
 from convsessions.states import CancelCause, HoldCode, RefusalPolicy, WriteKind, WriteState
-from convsessions.values import check_reason
+from convsessions.values import as_uuid, check_reason
 
 from .chunks import drop_chunks
 from .locking import alias, lock_session
@@ -215,7 +215,7 @@ def lock_write(write_id: uuid.UUID, *, using: str) -> tuple[WriteIntent, dt.date
     Requires the caller's transaction on `using`.
     """
     writes = WriteIntent.objects.using(using)
-    session_id = writes.filter(pk=write_id).values_list("session_id", flat=True).first()
+    session_id = writes.filter(pk=as_uuid(write_id, WriteNotFound)).values_list("session_id", flat=True).first()
     if session_id is None:
         raise WriteNotFound(f"no write {write_id}")
     locked, now = lock_session(session_id, using=using)

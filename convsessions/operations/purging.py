@@ -48,7 +48,7 @@ def purge_payloads(
     own, one session each. Raises InvalidInput without a number of days.
     """
     days = conf.RETENTION_DAYS if days is None else days
-    if days is None or not days >= 0:
+    if not isinstance(days, int | float) or not days >= 0:
         raise InvalidInput("days", "give a number of days, or set RETENTION_DAYS")
     using, before = alias(), _before(days)
     total = purgeable(before, refused=refused, using=using).count()

@@ -20,7 +20,7 @@ from convsessions.models import ConversationSession, WriteIntent
 from convsessions.remote.calls import PAGE_ITEMS, ListItems, RemoteCall
 from convsessions.remote.outcomes import Outcome, id_of
 from convsessions.states import OutcomeKind
-from convsessions.values import check_text
+from convsessions.values import as_uuid, check_seconds, check_text
 
 from .sessions import session_of
 
@@ -29,7 +29,7 @@ MAX_LATEST = 10_000
 
 def get_write(write_id: uuid.UUID) -> WriteIntent:
     """The write as it is now. Raises WriteNotFound."""
-    write = WriteIntent.objects.using(alias()).filter(pk=write_id).first()
+    write = WriteIntent.objects.using(alias()).filter(pk=as_uuid(write_id, WriteNotFound)).first()
     if write is None:
         raise WriteNotFound(f"no write {write_id}")
     return write
@@ -41,6 +41,7 @@ def wait_for_write(write_id: uuid.UUID, *, timeout: float) -> WriteIntent:
     Raises WriteNotFound; WriteNotSettled with the write when it is still open then, or is ambiguous, which waiting
     does not change; RuntimeError inside a transaction.
     """
+    check_seconds("timeout", timeout)
     drivers.refuse_transaction()
     ends = time.monotonic() + min(timeout, conf.WAIT_MAX)
     pause = 0.02
@@ -57,6 +58,7 @@ def wait_for_write(write_id: uuid.UUID, *, timeout: float) -> WriteIntent:
 
 async def await_for_write(write_id: uuid.UUID, *, timeout: float) -> WriteIntent:  # noqa: ASYNC109 - its twin's name
     """The async twin of `wait_for_write`: it sleeps in the event loop."""
+    check_seconds("timeout", timeout)
     await refuse_transaction()
     ends = time.monotonic() + min(timeout, conf.WAIT_MAX)
     pause = 0.02
@@ -102,7 +104,7 @@ async def aget_items(
 def _check_page(limit: object, order: object, after: object) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= PAGE_ITEMS:
         raise InvalidInput("limit", f"give a whole number from 1 to {PAGE_ITEMS}")
-    if order not in {"asc", "desc"}:
+    if order not in ("asc", "desc"):
         raise InvalidInput("order", "choose asc or desc")
     check_text("after", after, 128)
 

@@ -13,7 +13,7 @@ from convsessions.journal import recording, resolving
 from convsessions.journal.locking import alias
 from convsessions.models import WriteIntent
 from convsessions.states import Resolution, Verdict
-from convsessions.values import check_reason
+from convsessions.values import check_reason, check_seconds
 
 from .reading import get_write
 from .sessions import session_of
@@ -95,4 +95,5 @@ def verify_session(session_id: uuid.UUID, *, seconds: float = math.inf) -> Drift
     `seconds`: for the whole read. Raises SessionNotFound, RemoteReadFailed, and ContentUnreadable where the present
     CIPHER cannot read what was sent; RuntimeError inside a transaction.
     """
+    check_seconds("seconds", seconds)
     return verify(session_of(session_id), seconds=seconds)

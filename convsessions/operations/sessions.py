@@ -22,7 +22,7 @@ from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, WriteIntent
 from convsessions.remote.calls import RetrieveConversation
 from convsessions.states import OutcomeKind
-from convsessions.values import MAX_CONVERSATION_ID, MAX_KEY, check_metadata, check_text
+from convsessions.values import MAX_CONVERSATION_ID, MAX_KEY, as_uuid, check_metadata, check_text
 
 from .intake import take_in
 
@@ -138,7 +138,8 @@ def check_conversation(conversation_id: str, *, owner: Any = None) -> dict[str, 
 
 
 def get_session(*, owner: Any = None, key: str) -> ConversationSession:
-    """The session that `owner` has under `key`. Raises SessionNotFound."""
+    """The session that `owner` has under `key`. Raises SessionNotFound, InvalidInput."""
+    check_text("key", key, MAX_KEY)
     digest = ConversationSession.digest_of_key(owner and owner.pk, key)
     session = ConversationSession.objects.using(alias()).filter(key_digest=digest).first()
     if session is None:
@@ -148,7 +149,7 @@ def get_session(*, owner: Any = None, key: str) -> ConversationSession:
 
 def session_of(session_id: uuid.UUID) -> ConversationSession:
     """The session with this id. Raises SessionNotFound."""
-    session = ConversationSession.objects.using(alias()).filter(pk=session_id).first()
+    session = ConversationSession.objects.using(alias()).filter(pk=as_uuid(session_id, SessionNotFound)).first()
     if session is None:
         raise SessionNotFound(f"no session {session_id}")
     return session
@@ -179,7 +180,7 @@ def update_session(
             if_version = None
         if key is not UNCHANGED and is_new:
             sessions.rename(session_id, key, if_version=if_version)
-    return Recorded(ConversationSession.objects.using(alias()).get(pk=session_id), write, is_new)
+    return Recorded(session_of(session_id), write, is_new)
 
 
 def _check(key: object, metadata: object, conversation_id: object) -> None:
