@@ -102,7 +102,10 @@ def _settle_applied_append(turn: Turn, write: WriteIntent, chunk: WriteChunk, st
 
 def _settle_applied(turn: Turn, write: WriteIntent, step: Send, outcome: Outcome) -> None:
     operation = step.call.operation
-    if operation is Operation.CREATE_CONVERSATION:
+    if operation is Operation.CREATE_CONVERSATION and turn.is_anothers(outcome.data["id"]):
+        # A cache in between answered, or somebody adopted it at this moment: whatever was created, it is not ours.
+        _try_again(turn, write, step, replace(outcome, code="conversation_taken"))
+    elif operation is Operation.CREATE_CONVERSATION:
         turn.conversation_created(outcome.data["id"])
         turn.clear_hold(write)
     elif step.target_id in write.doomed_ids:

@@ -56,7 +56,7 @@ def record_append(
             session_id, new, idempotency_key, using=using, nothing_to_do=not intake.items, if_version=if_version
         )
         if is_new:
-            for batch in _batches(chunks):
+            for batch in batches(chunks):
                 WriteChunk.objects.using(using).bulk_create([chunk_row(write, chunk) for chunk in batch])
     return write, is_new
 
@@ -182,7 +182,8 @@ def retry(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") -> WriteI
 
 
 def _reopen(write: WriteIntent, *, using: str) -> None:
-    check_writable(write.session)
+    if write.kind != WriteKind.CLEAR:  # of a deleted session, the deletion itself can be tried again
+        check_writable(write.session)
     if write.generation is not None and _is_cleared_since(write, using=using):
         raise IllegalMove(f"write {write.pk} was begun before the session was cleared and cannot be tried again")
     if write.payload_purged_at is not None:
@@ -323,7 +324,8 @@ def _supersede(clear: WriteIntent, *, using: str) -> None:
     before.order_by().update(cancel_cause=CancelCause.CLEAR, hold_code=HoldCode.NONE, next_attempt_at=None)
 
 
-def _batches(chunks: Iterable[Chunk]) -> Iterable[list[Chunk]]:
+def batches(chunks: Iterable[Chunk]) -> Iterable[list[Chunk]]:
+    """`chunks` in lists of what one INSERT takes."""
     rows: list[Chunk] = []
     size = 0
     for chunk in chunks:

@@ -14,7 +14,7 @@ from django.db.models import F
 
 from convsessions.exceptions import ConversationTaken, IdempotencyConflict, KeyTaken
 from convsessions.models import ConversationSession, WriteIntent
-from convsessions.states import WriteKind
+from convsessions.states import WriteKind, WriteState
 
 from .locking import alias, lock_session
 from .recording import check_writable, record, record_clear
@@ -125,7 +125,7 @@ def delete_session(
         locked, now = lock_session(session_id, using=using)
         if locked.deleted_at is not None:
             clears = WriteIntent.objects.using(using).filter(session_id=session_id, kind=WriteKind.CLEAR)
-            return clears.latest("sequence"), False
+            return _erasing_too(clears.select_for_update().latest("sequence"), locked, erase=erase, using=using), False
         write, is_new = record_clear(
             session_id,
             author=author,
@@ -137,6 +137,15 @@ def delete_session(
         if is_new:
             ConversationSession.objects.using(using).filter(pk=session_id).update(deleted_at=now, key_digest=None)
     return write, is_new
+
+
+def _erasing_too(clear: WriteIntent, locked: ConversationSession, *, erase: bool, using: str) -> WriteIntent:
+    """`clear`, which erases now as well, where that is asked for and nothing of it was begun."""
+    if erase and not clear.erase and clear.state == WriteState.PENDING:
+        clear.erase = True
+        clear.save(update_fields=["erase"], using=using)
+        ConversationSession.objects.using(using).filter(pk=locked.pk).update(version=F("version") + 1)
+    return clear
 
 
 def _name(session: ConversationSession, key: str | None) -> None:

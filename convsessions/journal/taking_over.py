@@ -12,6 +12,7 @@ from django.db import transaction
 
 from convsessions import signals
 from convsessions.exceptions import Conflict
+from convsessions.items import codec
 from convsessions.items.chunking import Chunk
 from convsessions.items.intake import Intake
 from convsessions.models import Reconciliation, WriteChunk, WriteIntent
@@ -19,7 +20,7 @@ from convsessions.states import Verdict, WriteState
 
 from .chunks import chunk_bound
 from .locking import alias, lock_session
-from .recording import append_row, chunk_row, record
+from .recording import append_row, batches, chunk_row, record
 from .turn import announce
 
 _CHANGED = ("state", "generation", "started_at", "error_code", "items_saved", "settled_at")
@@ -56,7 +57,9 @@ def record_take_over(
     new = append_row(intake, author=author)
     with transaction.atomic(using=using):
         locked, now = lock_session(session_id, using=using)
-        known = WriteIntent.objects.using(using).filter(session_id=session_id, idempotency_key=idempotency_key)
+        known = WriteIntent.objects.using(using).filter(
+            session_id=session_id, idempotency_digest=codec.digest(idempotency_key)
+        )
         if not known.exists() and WriteIntent.objects.using(using).queue(session_id).exists():
             raise Conflict(f"session {session_id} has an open write; it has to settle first")
         write, is_new = record(session_id, new, idempotency_key, using=using)
@@ -73,12 +76,11 @@ def record_take_over(
 
 
 def _store(write: WriteIntent, chunks: Iterable[Chunk], anchor: str, now: dt.datetime, using: str) -> None:
-    WriteChunk.objects.using(using).bulk_create(
-        [
+    for batch in batches(chunks):
+        WriteChunk.objects.using(using).bulk_create(
             chunk_row(write, chunk, state=WriteState.SENDING, anchor=anchor, deadline_at=now, attempts=1)
-            for chunk in chunks
-        ]
-    )
+            for chunk in batch
+        )
 
 
 def _settle(write: WriteIntent, found: Sequence[Sequence[str]], now: dt.datetime, using: str) -> None:

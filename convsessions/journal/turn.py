@@ -274,6 +274,11 @@ class Turn:
         self.session.metadata = write.metadata
         ConversationSession.objects.using(self.using).filter(pk=self.session.pk).update(metadata=write.metadata)
 
+    def is_anothers(self, conversation_id: str) -> bool:
+        """Whether another session stands for this conversation already."""
+        others = ConversationSession.objects.using(self.using).exclude(pk=self.session.pk)
+        return others.filter(conversation_id=conversation_id).exists()
+
     def conversation_created(self, conversation_id: str) -> None:
         """The session has a remote conversation now, known to be empty."""
         self.session.conversation_id, self.session.tail_anchor = conversation_id, ""

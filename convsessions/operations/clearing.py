@@ -36,8 +36,8 @@ def delete_session(
     """Record that the conversation is to be deleted and that the session takes no more writes; returns the clear.
 
     Its rows stay, its key is free again. A deleted session can be deleted again: that returns the same write.
-    `erase`: as in `clear_session`. Raises InvalidInput, SessionNotFound, IdempotencyConflict. Joins the caller's
-    transaction.
+    `erase`: as in `clear_session`; a deletion that is not begun yet can still be made to erase by deleting again.
+    Raises InvalidInput, SessionNotFound, IdempotencyConflict. Joins the caller's transaction.
     """
     return record_deletion(session_id, author=author, idempotency_key=idempotency_key, erase=erase)[0]
 

@@ -17,12 +17,13 @@ from convsessions.delivery.threads import asynchronous, in_thread, refuse_transa
 from convsessions.exceptions import InvalidInput, WriteNotFound, WriteNotSettled
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, WriteIntent
+from convsessions.reconcile.reading import History
 from convsessions.remote.calls import PAGE_ITEMS, ListItems, RemoteCall
 from convsessions.remote.outcomes import Outcome, id_of
 from convsessions.states import OutcomeKind
 from convsessions.values import as_uuid, check_seconds, check_text
 
-from .sessions import session_of
+from .sessions import as_cleared, session_of
 
 MAX_LATEST = 10_000
 
@@ -84,9 +85,12 @@ def get_items(
     """
     _check_page(limit, order, after)
     session = session_of(session_id)
-    if session.conversation_id is None:
-        return _listing([], has_more=False)
-    return _page(drivers.read(session, _page_call(session, limit, order, after)))
+    while session.conversation_id is not None:
+        reply = drivers.read(session, _page_call(session, limit, order, after))
+        if reply.status != 404 or (now := as_cleared(session)) is None:
+            return _page(reply)
+        session = now
+    return _listing([], has_more=False)
 
 
 async def aget_items(
@@ -96,9 +100,12 @@ async def aget_items(
     _check_page(limit, order, after)
     await refuse_transaction()
     session = await in_thread(session_of, session_id)
-    if session.conversation_id is None:
-        return _listing([], has_more=False)
-    return _page(await drivers.aread(session, _page_call(session, limit, order, after)))
+    while session.conversation_id is not None:
+        reply = await drivers.aread(session, _page_call(session, limit, order, after))
+        if reply.status != 404 or (now := await in_thread(as_cleared, session)) is None:
+            return _page(reply)
+        session = now
+    return _listing([], has_more=False)
 
 
 def _check_page(limit: object, order: object, after: object) -> None:
@@ -139,18 +146,23 @@ def get_latest_items(session_id: uuid.UUID, count: int) -> dict[str, Any]:
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_LATEST:
         raise InvalidInput("latest", f"give a whole number from 1 to {MAX_LATEST}")
     session = session_of(session_id)
-    if session.conversation_id is None:
-        return _listing([], has_more=False)
-    conversation_id = session.conversation_id
+    while session.conversation_id is not None:
+        history = _latest_of(session, session.conversation_id, count)
+        if history.problem is None:
+            return _listing(history.items[-count:], has_more=len(history.items) > count)
+        if history.problem.status != 404 or (now := as_cleared(session)) is None:
+            raise read_failed(history.problem)
+        session = now
+    return _listing([], has_more=False)
+
+
+def _latest_of(session: ConversationSession, conversation_id: str, count: int) -> History:
     include = included()
-    history = drivers.read_all(
+    return drivers.read_all(
         session,
         lambda deadline: read_latest(conversation_id, count, deadline, include=include, lenient=True),
         seconds=conf.READ_TIMEOUT,
     )
-    if history.problem is not None:
-        raise read_failed(history.problem)
-    return _listing(history.items[-count:], has_more=len(history.items) > count)
 
 
 def iter_items(session_id: uuid.UUID) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from convsessions.states import Resolution, Verdict
 from convsessions.values import check_reason, check_seconds
 
 from .reading import get_write
-from .sessions import session_of
+from .sessions import as_cleared, session_of
 
 
 def retry_write(write_id: uuid.UUID, *, actor: Any = None, reason: str = "") -> WriteIntent:
@@ -96,4 +96,12 @@ def verify_session(session_id: uuid.UUID, *, seconds: float = math.inf) -> Drift
     CIPHER cannot read what was sent; RuntimeError inside a transaction.
     """
     check_seconds("seconds", seconds)
-    return verify(session_of(session_id), seconds=seconds)
+    session = session_of(session_id)
+    while True:
+        try:
+            return verify(session, seconds=seconds)
+        except RemoteReadFailed as error:
+            now = as_cleared(session) if error.status == 404 else None
+            if now is None:
+                raise
+            session = now

@@ -21,7 +21,7 @@ from convsessions.journal import recording, sessions
 from convsessions.journal.locking import alias
 from convsessions.models import ConversationSession, WriteIntent
 from convsessions.remote.calls import RetrieveConversation
-from convsessions.states import OutcomeKind
+from convsessions.states import OutcomeKind, WriteKind
 from convsessions.values import MAX_CONVERSATION_ID, MAX_KEY, as_uuid, check_metadata, check_text
 
 from .intake import take_in
@@ -102,7 +102,13 @@ def _open(
     author: Any,
     creation: tuple[str, str],
 ) -> tuple[ConversationSession, bool]:
-    known = metadata if conversation_id is None else check_conversation(conversation_id, owner=owner)
+    try:
+        known = metadata if conversation_id is None else check_conversation(conversation_id, owner=owner)
+    except ConversationTaken:
+        earlier = sessions.created_before(creation)  # by a repetition of this call, which came first a moment ago
+        if earlier is None:
+            raise
+        return earlier, False
     with transaction.atomic(using=alias()):
         session, is_new = sessions.create_session(
             owner=owner, key=key, metadata=known, conversation_id=conversation_id, creation=creation
@@ -153,6 +159,18 @@ def session_of(session_id: uuid.UUID) -> ConversationSession:
     if session is None:
         raise SessionNotFound(f"no session {session_id}")
     return session
+
+
+def as_cleared(session: ConversationSession) -> ConversationSession | None:
+    """The session as it is now, where a clear took its conversation away while that was read; else None."""
+    now = session_of(session.pk)
+    if now.conversation_id != session.conversation_id:
+        return now
+    clears = WriteIntent.objects.using(alias()).queue(session.pk).filter(kind=WriteKind.CLEAR)
+    if not clears.filter(target_id=session.conversation_id or "").exists():
+        return None
+    now.conversation_id = None  # deleted, and its worker is about to record that
+    return now
 
 
 def update_session(
