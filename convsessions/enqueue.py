@@ -188,6 +188,15 @@ def sweep_schedule_is_missing(using: str) -> bool:
     return not Schedule.objects.using(using).filter(func=SWEEP_TASK).exists()
 
 
+def schedule_databases() -> set[str]:
+    """Where django-q2 keeps its schedules; empty where it is not installed."""
+    if not apps.is_installed("django_q"):
+        return set()
+    from django_q.models import Schedule  # noqa: PLC0415 - not importable where its app is not installed
+
+    return {router.db_for_write(Schedule)}
+
+
 def _table_exists(model: Any, using: str) -> bool:
     """Whether django-q2's tables are there: ``migrate convsessions`` alone does not make them."""
     connection = transaction.get_connection(using)

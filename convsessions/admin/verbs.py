@@ -79,7 +79,7 @@ def respond(model_admin: WriteAdmin, request: HttpRequest, write: WriteIntent, v
 
 def _carry_out(model_admin: WriteAdmin, request: HttpRequest, write: WriteIntent, verb: Verb, reason: str) -> None:
     try:
-        # One transaction, so that no act is without its entry in the log.
+        # So that no act is without its entry in the log, nor, where they share a database, an entry without its act.
         with transaction.atomic(using=router.db_for_write(WriteIntent)):
             verb.act(write, request.user, reason)
             model_admin.log_change(request, write, f"{verb.title}: {reason}")

@@ -9,7 +9,7 @@ from enum import IntEnum
 from django.core.checks import ERROR, WARNING, run_checks
 from django.db import DatabaseError, InterfaceError
 
-from convsessions.enqueue import queue_settings
+from convsessions.enqueue import queue_settings, schedule_databases
 from convsessions.journal.locking import alias
 from convsessions.remote.outcomes import Outcome
 from convsessions.states import HUMAN_HOLDS, HoldCode, WriteState
@@ -69,7 +69,7 @@ def diagnose(*, with_api: bool = True) -> list[Finding]:
 
 
 def _of_checks() -> Iterator[Finding]:
-    for message in run_checks(databases=[alias()]):
+    for message in run_checks(databases=sorted({alias(), *schedule_databases()})):
         if str(message.id).startswith("convsessions.") and not message.is_silenced() and message.level >= WARNING:
             level = Level.ERROR if message.level >= ERROR else Level.WARNING
             yield Finding(str(message.id), level, str(message.msg), message.hint or "")

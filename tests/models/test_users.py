@@ -14,10 +14,13 @@ from django.db.models.deletion import Collector
 from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django_q.models import Schedule
 
 from convsessions import operations
+from convsessions.enqueue import SWEEP_TASK
 from convsessions.models import ConversationSession, Reconciliation, WriteIntent
 from convsessions.models.users import set_null
+from convsessions.operations.diagnosis import diagnose
 from tests.histories import messages
 
 pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
@@ -265,3 +268,12 @@ def test_the_api_shows_owners_their_own(people):
     made = client.post(reverse("convsessions_api:sessions"), {"key": "more"}, content_type="application/json")
     assert made.status_code == 201
     assert ConversationSession.objects.filter(owner=ada).count() == 2
+
+
+def test_the_doctor_looks_for_the_sweep_where_the_queue_is(people):
+    def codes():
+        return [found.code for found in diagnose(with_api=False)]
+
+    assert "convsessions.W010" not in codes()
+    Schedule.objects.filter(func=SWEEP_TASK).delete()
+    assert "convsessions.W010" in codes()
