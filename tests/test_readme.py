@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from django.core.management import get_commands, load_command_class
 
 from convsessions.conf import RULES, Settings
 from project.demo.environment import demo_environment
@@ -248,6 +249,16 @@ def test_the_two_commands_are_one_line_each():
         assert command.startswith("python3 -m venv .venv && .venv/bin/pip install ")
         assert command.endswith(ending)
         assert "\n" not in command
+
+
+def test_commands_have_the_options_that_are_told_of_them():
+    told = re.findall(r"manage\.py ([a-z_]+)((?: [^\s`]+)*)", TEXT)
+
+    known = get_commands()
+    assert {name for name, _ in told} >= {"migrate", "qcluster", "deliver", "after_restore", "convsessions_doctor"}
+    for name, rest in told:
+        parser = load_command_class(known[name], name).create_parser("manage.py", name)
+        assert set(re.findall(r"--[a-z-]+", rest)) <= set(parser._option_string_actions), name
 
 
 def test_settings_are_listed_with_their_defaults():
