@@ -158,6 +158,8 @@ class DjangoConversationsSession(OpenAIConversationsSession):
                 self._session_id = write.session.conversation_id
                 if write.state != WriteState.SAVED and write.cancel_cause != CancelCause.CLEAR:
                     raise WriteRefused(write)
+                # Asked for here, so that after ContentUnreadable the same call is the same pop, and removes no other.
+                _ = write.popped
                 return write
 
     async def _get_session_id(self) -> str:

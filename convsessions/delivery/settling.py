@@ -5,6 +5,7 @@ Nothing here guesses: an outcome that is not known leaves the chunk `sending`, a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -24,6 +25,8 @@ from convsessions.states import CancelCause, HoldCode, Operation, OutcomeKind, V
 from .evidence import bound_ids, deleted_by, deleted_ids
 from .refusals import end_append, refused_items
 from .steps import LookForCopies, ReadDoomed, ReadNewest, ReadTail, Reconcile, Send
+
+logger = logging.getLogger(__name__)
 
 MAX_SENDS = 8
 """Times that a chunk is sent with an unknown outcome before a person is asked why it never arrives."""
@@ -64,6 +67,7 @@ def set_aside(turn: Turn, write: WriteIntent) -> None:
 
     What was given up is not held: a clear takes away whatever is there, and else a person decides what is in flight.
     """
+    logger.warning("content_unreadable session=%s write=%s", write.session_id, write.pk)
     chunk = turn.next_chunk(write) if write.kind == WriteKind.APPEND else None
     in_flight = chunk if chunk is not None and chunk.state == WriteState.SENDING else None
     if write.cancel_cause == CancelCause.CLEAR or (write.cancel_cause and in_flight is not None):

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
     """One more cause that needs a person.
 
     No database can change the expression of a generated column, so that it is made anew, with its index: the table of
-    writes is written once more, and locked for that time (a million writes: some seconds).
+    writes is written once more, and locked for that time.
     """
 
     dependencies = [('convsessions', '0002_fidelity')]

@@ -62,7 +62,8 @@ class _Content(DeferredAttribute):
 class ContentField(TextField):
     """Text that is somebody's conversation: encrypted at rest where the host has a CIPHER.
 
-    Reading the attribute raises ContentUnreadable where the present CIPHER cannot, and so does saving it.
+    Reading the attribute raises ContentUnreadable where the present CIPHER cannot, and so does saving it. What
+    `values()` gives is as it is stored.
     """
 
     descriptor_class = _Content

@@ -14,9 +14,9 @@ def ring(session_id: str) -> None:
     RINGS.append(session_id)
 
 
-async def in_flight():
-    """Returns when a request that appends is on its way."""
-    await in_thread(eventually, RequestAttempt.objects.filter(operation="append_items", outcome=None).exists)
+async def in_flight(operation="append_items"):
+    """Returns when a request of this kind is on its way."""
+    await in_thread(eventually, RequestAttempt.objects.filter(operation=operation, outcome=None).exists)
 
 
 def the_history(sandbox):

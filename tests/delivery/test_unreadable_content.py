@@ -17,6 +17,7 @@ from convsessions.models import ConversationSession, Reconciliation, WriteChunk,
 from convsessions.remote import clients, gateway
 from convsessions.states import HoldCode, WriteState
 from tests.histories import append, append_requests, messages, remote_texts
+from tests.restoring import Backup
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -227,6 +228,52 @@ def test_a_refused_write_that_was_saved_in_part_waits_with_its_half_pairs(sandbo
     assert go_on(write, keys).state == WriteState.REFUSED
 
 
+def test_a_write_that_ends_with_a_look_for_copies_waits_with_that(sandbox, session, keys, quick):
+    """Every chunk is saved, and stays so; whether a copy stands there takes the content to tell."""
+    quick["VERIFY_WRITES"] = True
+    write = append(session, 2)
+    delivery = Slowly(session)
+    delivery.send(delivery.answer())
+    applied = delivery.answer()
+    keys.lose()
+    delivery.end(applied)
+    assert (hold_of(write), now(write).state, now(write).items_saved) == (HELD, "sending", 2)
+    assert now(write).chunks.get().state == WriteState.SAVED
+    assert go_on(write, keys).state == WriteState.SAVED
+
+
+def test_a_cancellation_that_has_to_say_what_it_leaves_behind_waits_for_the_content(sandbox, session, keys):
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "c", "output": "1"}
+    write = operations.append_items(session.pk, [call, *messages(3), output])
+    delivery = Slowly(session)
+    delivery.send(delivery.answer())
+    applied = delivery.answer()
+    keys.lose()
+    delivery.end(applied)
+    operations.cancel_write(write.pk)
+    operations.deliver(session.pk)
+    assert (hold_of(write), now(write).state, now(write).items_saved) == (HELD, "sending", 3)
+    assert go_on(write, keys).state == WriteState.CANCELLED
+    assert [(half["item"], half["missing"]) for half in now(write).half_pairs] == [(0, 4)]
+
+
+def test_what_was_open_in_a_backup_is_not_decided_without_its_content_either(sandbox, session, keys):
+    append(session, 1, prefix="first")
+    operations.deliver(session.pk)
+    write = append(session, 2)
+    backup = Backup()
+    operations.deliver(session.pk)
+    backup.restore()
+    operations.after_restore()
+    keys.lose()
+    operations.deliver(session.pk)
+    assert hold_of(write) == HELD
+    assert not now(write).settled
+    assert go_on(write, keys).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == ["first0", "m0", "m1"]
+
+
 def test_a_clear_takes_away_what_cannot_be_read(sandbox, session, keys):
     """It is the way out for a key that is lost for good."""
     sandbox.fault("lost_after", operation="append_items")
@@ -342,5 +389,7 @@ def test_no_log_line_holds_content_or_a_key(sandbox, session, keys, caplog):
     append(session, 1, prefix="zebra")
     keys.lose()
     operations.deliver(session.pk)
+    write = session.writes.get()
+    assert f"content_unreadable session={session.pk} write={write.pk}" in caplog.text
     assert "zebra" not in caplog.text
     assert keys.kept[0] not in caplog.text
