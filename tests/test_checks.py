@@ -118,6 +118,14 @@ def test_persistent_connections_without_health_checks(defaults, monkeypatch, age
     assert ids() == []
 
 
+@pytest.mark.parametrize(("level", "found"), [(None, 1), ("repeatable read", 1), ("READ COMMITTED", 0)])
+def test_an_isolation_level_that_locks_gaps(defaults, monkeypatch, level, found):
+    connection = connections["default"]
+    monkeypatch.setattr(connection, "vendor", "mysql")
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "isolation_level", level)
+    assert ids() == ["convsessions.W017"] * found
+
+
 @pytest.mark.django_db
 def test_a_sweep_that_nobody_scheduled(defaults):
     Schedule.objects.filter(func=enqueue.SWEEP_TASK).delete()

@@ -58,6 +58,18 @@ def check_connections(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return found
 
 
+@register("convsessions")
+def check_isolation(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """W017: MariaDB and MySQL lock the gaps between rows at REPEATABLE READ, their own default, but not Django's."""
+    connection = connections[alias()]
+    level = connection.settings_dict["OPTIONS"].get("isolation_level", "read committed")
+    if connection.vendor != "mysql" or str(level).lower() == "read committed":
+        return []
+    hint = f'Set DATABASES["{alias()}"]["OPTIONS"]["isolation_level"] = "read committed".'
+    message = "At this isolation level, recording for different sessions at the same time ends in deadlocks."
+    return [checks.Warning(message, hint=hint, id="convsessions.W017")]
+
+
 @register(Tags.database)
 def check_schedule(app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """W010: the sweep is scheduled, once convsessions was migrated."""

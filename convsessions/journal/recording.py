@@ -207,7 +207,8 @@ def _reopen(write: WriteIntent, *, using: str) -> None:
 def _is_cleared_since(write: WriteIntent, *, using: str) -> bool:
     """Whether a clear took away, or is about to take away, the conversation in which `write` was begun."""
     queue = WriteIntent.objects.using(using).queue(write.session.pk)
-    return write.generation != write.session.generation or queue.filter(kind=WriteKind.CLEAR).exists()
+    clears = queue.filter(kind=WriteKind.CLEAR).select_for_update()
+    return write.generation != write.session.generation or clears.first() is not None
 
 
 def lock_write(write_id: uuid.UUID, *, using: str) -> tuple[WriteIntent, dt.datetime]:
@@ -313,13 +314,16 @@ def _replayed(new: WriteIntent, *, using: str) -> WriteIntent | None:
 
 
 def _supersede(clear: WriteIntent, *, using: str) -> None:
+    # Locking reads, as in `lock_write`.
     before = WriteIntent.objects.using(using).queue(clear.session_id).filter(sequence__lt=clear.sequence)
+    locked = list(before.select_for_update().values_list("pk", "state", "erase"))
     idle = before.filter(state__in=(WriteState.PENDING, WriteState.AMBIGUOUS)).order_by()
     now = clear.created_at
-    if not clear.erase and before.filter(erase=True).exists():
+    if not clear.erase and any(erase for _, _, erase in locked):
         clear.erase = True  # what was promised for the conversation holds, whichever clear takes it away
         clear.save(update_fields=["erase"], using=using)
-    drop_chunks(WriteChunk.objects.using(using).filter(write__in=list(idle.values_list("pk", flat=True))), now)
+    dropped = [pk for pk, state, _ in locked if state != WriteState.SENDING]
+    drop_chunks(WriteChunk.objects.using(using).filter(write__in=dropped), now)
     idle.update(state=WriteState.CANCELLED, cancel_cause=CancelCause.CLEAR, settled_at=now, hold_code=HoldCode.NONE)
     before.order_by().update(cancel_cause=CancelCause.CLEAR, hold_code=HoldCode.NONE, next_attempt_at=None)
 

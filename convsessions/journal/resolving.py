@@ -56,10 +56,12 @@ def resolve(
         write, now = lock_write(write_id, using=using)
         if write.state != WriteState.AMBIGUOUS:
             raise IllegalMove(f"write {write.pk} is {write.state}; only an ambiguous write can be resolved")
-        newest = write.reconciliations.db_manager(using).order_by("-pk").values_list("pk", flat=True).first() or 0
+        # Locking reads, as in `lock_write`.
+        looks = write.reconciliations.db_manager(using).select_for_update().order_by("-pk")
+        newest = looks.values_list("pk", flat=True).first() or 0
         if newest != seen:
             raise EvidenceChanged(f"write {write.pk} was looked at again since")
-        chunk = write.chunks.db_manager(using).filter(state=WriteState.AMBIGUOUS).first()
+        chunk = write.chunks.db_manager(using).select_for_update().filter(state=WriteState.AMBIGUOUS).first()
         Reconciliation(
             write=write,
             chunk=chunk,

@@ -43,7 +43,8 @@ def create_session(
         with transaction.atomic(using=using):
             session.save(force_insert=True, using=using)
     except IntegrityError:
-        earlier = created_before(creation)
+        with transaction.atomic(using=using):  # the caller may have none
+            earlier = created_before(creation, locking=True)
         if earlier is not None:
             return earlier, False
         _explain(session, using=using)
@@ -51,12 +52,16 @@ def create_session(
     return session, True
 
 
-def created_before(creation: tuple[str, str]) -> ConversationSession | None:
-    """The session that was recorded with this idempotency key. Raises IdempotencyConflict if its body was another."""
+def created_before(creation: tuple[str, str], *, locking: bool = False) -> ConversationSession | None:
+    """The session that was recorded with this idempotency key. Raises IdempotencyConflict if its body was another.
+
+    `locking`: also one that came after the snapshot of the caller's transaction, which is then required.
+    """
     creation_digest, body_digest = creation
     if not creation_digest:
         return None
-    session = ConversationSession.objects.using(alias()).filter(creation_digest=creation_digest).first()
+    rows = ConversationSession.objects.using(alias())
+    session = (rows.select_for_update() if locking else rows).filter(creation_digest=creation_digest).first()
     if session is not None and session.body_digest != body_digest:
         raise IdempotencyConflict(f"idempotency key already used for session {session.pk}, which had another body")
     return session
@@ -99,7 +104,9 @@ def record_metadata(
     using = alias()
     with transaction.atomic(using=using):
         locked, _ = lock_session(session_id, using=using)
-        is_local = locked.conversation_id is None and not WriteIntent.objects.using(using).queue(session_id).exists()
+        # A locking read: a plain one shows the caller's old snapshot under REPEATABLE READ.
+        is_idle = WriteIntent.objects.using(using).queue(locked.pk).select_for_update().first() is None
+        is_local = locked.conversation_id is None and is_idle
         write, is_new = record(
             session_id, new, idempotency_key, using=using, nothing_to_do=is_local, if_version=if_version
         )

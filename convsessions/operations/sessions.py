@@ -117,7 +117,8 @@ def _open(
             sessions.record_metadata(session.pk, metadata, author=author, body_digest=_digest(metadata))
         if is_new and intake is not None:
             _record_first(session, intake, author)
-    session.refresh_from_db(using=alias())
+    if is_new:
+        session.refresh_from_db(using=alias())
     return session, is_new
 
 
