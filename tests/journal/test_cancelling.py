@@ -12,7 +12,15 @@ from convsessions.exceptions import (
 )
 from convsessions.models import ConversationSession
 from convsessions.states import CancelCause, WriteKind, WriteState
-from tests.histories import append, append_requests, deliver_and_close, eventually
+from tests.histories import (
+    append,
+    append_requests,
+    deliver_and_close,
+    deliver_until_settled,
+    eventually,
+    remote_texts,
+    texts,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -134,3 +142,16 @@ def test_clear_survives_a_lost_reply(sandbox, session, kind):
 
     assert operations.get_write(clear.pk).state == WriteState.SAVED
     assert sandbox.conversation(conversation_id)["deleted"] is True
+
+
+def test_a_pop_whose_deletion_may_have_been_carried_out_cannot_be_cancelled(sandbox, session):
+    deliver_until_settled(append(session, 2))
+    pop = operations.pop_item(session.pk)
+    sandbox.fault("lost_after", operation="delete_item")
+    operations.deliver(session.pk, budget=0)  # reads which item it is
+    operations.deliver(session.pk, budget=0)  # deletes it, and does not know
+    operations.cancel_write(pop.pk)
+    settled = deliver_until_settled(pop)
+
+    assert (settled.state, texts([settled.popped])) == (WriteState.SAVED, ["m1"])
+    assert remote_texts(sandbox, session) == ["m0"]
