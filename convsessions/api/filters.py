@@ -68,12 +68,13 @@ def moment(request: Request, name: str) -> dt.datetime | None:
         return None
     try:
         given = parse_datetime(text)
-        utc = given.astimezone(dt.UTC) if given and given.tzinfo else None
+        utc = given.astimezone(dt.UTC) if given and given.tzinfo and text.isascii() else None
+        found = utc if utc is None or settings.USE_TZ else timezone.make_naive(utc)
     except (ValueError, OverflowError):
-        utc = None
-    if utc is None or not text.isascii():
+        found = None
+    if found is None:
         raise InvalidInput(name, "give a time with its offset, as in 2026-01-31T12:00:00Z")
-    return utc if settings.USE_TZ else timezone.make_naive(utc)
+    return found
 
 
 def _created(request: Request, found: QuerySet[Any]) -> QuerySet[Any]:

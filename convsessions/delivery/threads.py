@@ -88,11 +88,22 @@ class Threads:
             self._jobs.append((future, work))
             if self._idle >= len(self._jobs) or len(self._alive) >= conf.ASYNC_THREADS:
                 self._changed.notify()
-            else:
-                thread = threading.Thread(target=self._run, name="convsessions", daemon=True)
-                self._alive.add(thread)
-                thread.start()
+            elif not self._begin_thread():
+                # At the system's limit, or at the interpreter's end. Whoever is alive does it; else nobody would.
+                if not self._alive:
+                    self._jobs.pop()
+                    raise RuntimeError("no thread can be started")
+                self._changed.notify()
         return future
+
+    def _begin_thread(self) -> bool:
+        thread = threading.Thread(target=self._run, name="convsessions", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return False
+        self._alive.add(thread)
+        return True
 
     def close(self) -> None:
         with self._changed:
@@ -110,6 +121,8 @@ class Threads:
                 _mend_connections()
                 del job  # it would be kept alive until the next one comes
         finally:
+            with self._changed:  # whatever ended it: a thread that counts and is none would be waited for in vain
+                self._alive.discard(threading.current_thread())
             connections.close_all()
 
     def _next(self) -> Job | None:

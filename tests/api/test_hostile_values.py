@@ -158,6 +158,12 @@ def test_moments_at_the_ends_of_time(owner, session, value):
             assert names_the_field(owner.get(f"{path}?{parameter}={value}"), parameter)
 
 
+def test_the_beginning_of_time_in_a_zone_that_is_behind(owner, settings):
+    settings.USE_TZ, settings.TIME_ZONE = False, "America/New_York"
+    response = owner.get("/api/sessions/?created_after=0001-01-01T00:00:00Z")
+    assert (response.status_code, response.json()["field"]) == (422, "created_after")
+
+
 @pytest.mark.parametrize("value", ["%00", "a%00b", "%ED%A0%80", "1", "9" * 400, "%F0%9F%98%80", "{x}", "-" * 36])
 def test_ids(owner, session, value):
     for path in (f"/api/sessions/{value}/", f"/api/writes/{value}/", f"/api/sessions/{value}/items/"):

@@ -161,3 +161,19 @@ def test_a_late_copy_of_a_batch_that_was_halved_meanwhile_is_found_whole(sandbox
     write = deliver_until_settled(write)
     assert (write.state, write.items_saved) == (WriteState.SAVED, 4)
     assert remote_texts(sandbox, session) == EVERYTHING[:4]
+
+
+def test_what_was_skipped_stays_out_when_a_refused_write_is_tried_again(sandbox, session):
+    """Sent now, it would come after what followed it."""
+    sandbox.fault("error_before", operation="append_items", skip=3, status=400, code="x", param="include")
+    sandbox.fault("fussy", text="BAD", times=None, honest=True)
+    write = deliver_until_settled(write_of(session, 3, count=25, policy="skip"))
+    assert (write.state, write.items_saved) == (WriteState.REFUSED, 19)
+
+    sandbox.clear_faults()
+    operations.retry_write(write.pk)
+    write = deliver_until_settled(write)
+
+    assert (write.state, write.items_saved) == (WriteState.SAVED, 24)
+    assert [skipped["item"] for skipped in write.skipped] == [3]
+    assert remote_texts(sandbox, session) == without(3, count=25)
