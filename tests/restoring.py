@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.db import connection, models, transaction
 
 from convsessions.models import ConversationSession, Reconciliation, RequestAttempt, WriteChunk, WriteIntent
@@ -17,6 +20,16 @@ TABLES: tuple[type[models.Model], ...] = (
     RequestAttempt,
     Reconciliation,
 )
+
+
+DUMP = {
+    "postgresql": ["pg_dump", "--format=custom"],
+    "mysql": ["mariadb-dump", "--single-transaction"],
+}
+RESTORE = {
+    "postgresql": ["pg_restore", "--clean", "--if-exists", "--single-transaction", "--dbname"],
+    "mysql": ["mariadb"],
+}
 
 
 class Backup:
@@ -48,3 +61,37 @@ class FileBackup:
         connection.close()  # the last one: it writes what is in the WAL file into the database, and removes that
         assert not source.with_name(f"{source.name}-wal").exists()
         shutil.copyfile(source, target)
+
+
+class Dump:
+    """Of a PostgreSQL or MariaDB database: by the tools that come with it, restored over what is there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "dump"
+        with self._file.open("wb") as out:
+            self._run(DUMP, stdout=out)
+
+    def restore(self) -> None:
+        with self._file.open("rb") as dumped:
+            self._run(RESTORE, stdin=dumped)
+
+    def _run(self, commands: dict[str, list[str]], **streams: Any) -> None:
+        connection.close()  # it would be in the way of a restore
+        database, is_postgres = connection.settings_dict, connection.vendor == "postgresql"
+        address = [f"--host={database['HOST']}", f"--port={database['PORT'] or (5432 if is_postgres else 3306)}"]
+        login = [f"--username={database['USER']}" if is_postgres else f"--user={database['USER']}"]
+        program, *options = commands[connection.vendor]
+        command = [program, *address, *login, *options, database["NAME"]]
+        password = {"PGPASSWORD": database["PASSWORD"], "MYSQL_PWD": database["PASSWORD"]}
+        subprocess.run(command, env={**os.environ, **password}, check=True, timeout=60, **streams)
+
+
+def as_operators_do(folder: Path) -> FileBackup | Dump:
+    """A backup of the whole database. Skips the test where there is no tool for it."""
+    if connection.vendor == "sqlite":
+        return FileBackup(folder)
+    missing = [tools[connection.vendor][0] for tools in (DUMP, RESTORE)]
+    missing = [tool for tool in missing if not shutil.which(tool)]
+    if missing:
+        pytest.skip(f"there is no {missing[0]}")
+    return Dump(folder)

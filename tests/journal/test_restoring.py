@@ -7,7 +7,6 @@ import random
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
 
 from convsessions import operations
 from convsessions.exceptions import LeaseLost
@@ -23,7 +22,7 @@ from tests.histories import (
     remote_texts,
     texts,
 )
-from tests.restoring import Backup, FileBackup
+from tests.restoring import Backup, as_operators_do
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -388,10 +387,9 @@ def test_any_moment_of_a_backup_and_of_a_disaster(sandbox, begun, quick, seed):
     assert remote_texts(sandbox, begun) == [text for items in sent for text in texts(items)]
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="a copy of the database's file")
-def test_a_copy_of_the_file_as_backup(sandbox, begun, tmp_path):
+def test_a_backup_of_the_whole_database_with_its_own_tools(sandbox, begun, tmp_path):
     writes = [append(begun, 45, prefix="a"), append(begun, 1, prefix="b")]
-    backup = FileBackup(tmp_path)
+    backup = as_operators_do(tmp_path)
     operations.deliver(begun.pk, budget=0)
     later = append(begun, 1, prefix="later")
 
