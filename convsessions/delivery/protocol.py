@@ -165,6 +165,7 @@ def _carry_out(step: Step, shift: Shift) -> Requests:
 
 
 def _send(step: Send, shift: Shift) -> Requests:
+    shift.seen.forget()
     outcome = yield step.call
     assert outcome is not None  # noqa: S101 - requests are always answered
     if step.call.operation is Operation.DELETE_ITEM and outcome.code == ALREADY_GONE:
@@ -192,7 +193,7 @@ def _confirmed(step: Send, gone: Outcome, shift: Shift) -> Generator[RemoteCall 
 
 
 def _reconcile(step: Reconcile, shift: Shift) -> Requests:
-    answer = yield from engine.decide(step.question, shift.read_deadline, shift.patience)
+    answer = yield from engine.decide(step.question, shift.read_deadline, shift.patience, shift.seen)
     return _next(shift, step, lambda turn: settling.settle_answer(turn, step, answer))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from convsessions.conf import conf
 from convsessions.journal import leases
 from convsessions.journal.leases import Lease
-from convsessions.reconcile.engine import Question
+from convsessions.reconcile.engine import Question, Seen
 from convsessions.reconcile.matching import Item
 from convsessions.remote import clock
 from convsessions.remote.calls import ListItems, RemoteCall
@@ -89,7 +89,7 @@ class Shift:
 
     `through`: the sequence of the last write that is this worker's business, None for all; `asked_to_end`: whether it
     should go on no further than it must; `unreadable`: writes whose content turned out to be unreadable, and which are
-    to be held.
+    to be held; `seen`: see `engine.decide`.
     """
 
     lease: Lease
@@ -97,6 +97,7 @@ class Shift:
     through: int | None = None
     asked_to_end: Callable[[], bool] = bool
     unreadable: set[uuid.UUID] = field(default_factory=set)
+    seen: Seen = field(default_factory=Seen)
     began: float = field(default_factory=clock.now)
     renewed: float = field(default_factory=clock.now)
     steps: int = 0

@@ -55,8 +55,35 @@ Answer = Finding | Unreadable | TooEarly
 Inquiry = Generator[RemoteCall | Pause, Outcome | None, Answer]
 
 
-def decide(question: Question, next_deadline: Deadline, patience: Callable[[], float]) -> Inquiry:
-    """Read until the evidence decides, waiting for at most `patience()` seconds in all for late requests."""
+@dataclass(slots=True)
+class Seen:
+    """The history in which a run was found last, for the next question that looks from the same item on.
+
+    Presence in it is evidence for whatever was requested before it was read; to be forgotten before a request is made.
+    """
+
+    conversation_id: str = ""
+    anchor: str = ""
+    history: History | None = field(default=None, repr=False)
+
+    def forget(self) -> None:
+        self.history = None
+
+    def find(self, question: Question) -> Finding | None:
+        """The run of `question`, if it is there exactly once."""
+        if self.history is None or (self.conversation_id, self.anchor) != (question.conversation_id, question.anchor):
+            return None
+        finding = judge(question, self.history)
+        return finding if finding.verdict is Verdict.SAVED else None
+
+
+def decide(question: Question, next_deadline: Deadline, patience: Callable[[], float], seen: Seen) -> Inquiry:
+    """Read until the evidence decides, waiting for at most `patience()` seconds in all for late requests.
+
+    Nothing is read where it is found in what was `seen`; what is found is kept there.
+    """
+    if (known := seen.find(question)) is not None:
+        return known
     absent_reads = 0
     while True:
         began = clock.now()
@@ -65,6 +92,7 @@ def decide(question: Question, next_deadline: Deadline, patience: Callable[[], f
             return Unreadable(history.problem)
         finding = judge(question, history)
         if finding.verdict is Verdict.SAVED:
+            seen.conversation_id, seen.anchor, seen.history = question.conversation_id, question.anchor, history
             return finding
         early = question.absence_from - began
         if early > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from convsessions.reconcile.engine import Question, TooEarly, Unreadable, decide, find_copies, judge
+from convsessions.reconcile.engine import Question, Seen, TooEarly, Unreadable, decide, find_copies, judge
 from convsessions.reconcile.reading import History, read_history
 from convsessions.remote import clock, outcomes
 from convsessions.remote.calls import ListItems, Pause
@@ -58,8 +58,8 @@ def question(text="AB", *, absence_in=0.0, **options):
     )
 
 
-def ask(question, remote, *, patience=60.0):
-    answer, _ = drive(decide(question, lambda: remote.time.now + 30.0, lambda: patience), remote)
+def ask(question, remote, *, patience=60.0, seen=None):
+    answer, _ = drive(decide(question, lambda: remote.time.now + 30.0, lambda: patience, seen or Seen()), remote)
     return answer
 
 
@@ -70,6 +70,29 @@ def test_presence_counts_at_once(time):
 
     assert (answer.verdict, answer.ids) == (Verdict.SAVED, ("1", "2"))
     assert remote.log == ["read"]
+
+
+def test_what_was_read_once_answers_further_questions_from_the_same_item_on_but_not_that_nothing_is_there(time):
+    remote, seen = Remote(time, "ABCD", "ABCDE", "ABCDE"), Seen()
+
+    first = ask(question("AB"), remote, seen=seen)
+    second = ask(question("CD", bound=first.ids), remote, seen=seen)
+
+    assert (second.verdict, second.ids, remote.log) == (Verdict.SAVED, ("2", "3"), ["read"])
+    assert ask(question("E", bound=[*first.ids, *second.ids]), remote, seen=seen).ids == ("4",)
+    assert remote.log == ["read", "read"]
+
+    seen.forget()
+    assert ask(question("E", bound=[*first.ids, *second.ids]), remote, seen=seen).ids == ("4",)
+    assert remote.log == ["read"] * 3
+
+
+def test_what_was_read_from_another_item_on_answers_nothing(time):
+    remote, seen = Remote(time, "ABCD", "ABCD"), Seen()
+    ask(question("AB"), remote, seen=seen)
+
+    assert ask(question("CD", anchor="1"), remote, seen=seen).ids == ("2", "3")
+    assert remote.log == ["read", "read"]
 
 
 def test_absence_needs_two_reads(time):
@@ -265,7 +288,7 @@ def test_a_history_of_5000_items_in_50_pages_is_decided(time):
         seen.append(request)
         return answer_from(items, request)
 
-    answer, _ = drive(decide(question("AB"), lambda: 0.0, lambda: 0.0), remote)
+    answer, _ = drive(decide(question("AB"), lambda: 0.0, lambda: 0.0, Seen()), remote)
 
     assert (answer.verdict, answer.ids) == (Verdict.SAVED, ("4990", "4991"))
     assert len(seen) == 50
