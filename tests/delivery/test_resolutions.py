@@ -6,7 +6,9 @@ import openai
 import pytest
 
 from convsessions import operations
+from convsessions.delivery import settling
 from convsessions.exceptions import EvidenceChanged, IllegalMove, InvalidInput, RemoteReadFailed
+from convsessions.journal import resolving
 from convsessions.states import CancelCause, Resolution, Verdict, WriteState
 from tests.histories import append, deliver_until_settled, messages, remote_texts, texts
 
@@ -246,3 +248,33 @@ def test_a_pop_refused_at_its_first_try_is_refused(sandbox, session):
 
     assert deliver_until_settled(pop).state == WriteState.REFUSED
     assert remote_texts(sandbox, session) == ["m0", "m1", "m2"]
+
+
+def test_a_look_that_a_worker_took_meanwhile_makes_a_decision_stale(sandbox, session, partial):
+    shown = operations.inspect_write(partial.pk)
+    operations.reconcile_write(partial.pk)
+    assert deliver_until_settled(partial).state == WriteState.AMBIGUOUS
+
+    with pytest.raises(EvidenceChanged):
+        resolving.resolve(
+            partial.pk,
+            Resolution.ABANDON,
+            finding=shown.evidence,
+            verdict=shown.verdict,
+            seen=shown.seen,
+            actor=None,
+            reason="looked at it",
+        )
+    assert operations.get_write(partial.pk).state == WriteState.AMBIGUOUS
+
+
+def test_a_resend_begins_to_count_anew(sandbox, session, quick):
+    quick |= {"REQUEST_TIMEOUT": 0.2, "LEASE_GRACE": 0.3, "SETTLE_SECONDS": 0.05, "RETRY_BACKOFF": (0.01, 0.02)}
+    sandbox.fault("lost_before", operation="append_items", times=settling.MAX_SENDS + 1)
+    write = deliver_until_settled(append(session, 1))
+    assert (write.state, write.error_code) == (WriteState.AMBIGUOUS, Verdict.ABSENT)
+
+    write = resolve(write, Resolution.RESEND)
+
+    assert write.state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == ["m0"]
