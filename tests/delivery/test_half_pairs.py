@@ -94,3 +94,17 @@ def test_a_cleared_session_has_nothing_to_remedy(sandbox, session, broken):
     deliver_until_settled(operations.clear_session(session.pk))
     with pytest.raises(IllegalMove):
         operations.remove_half_pairs(broken.pk, reason="x")
+
+
+def test_what_comes_after_a_removal_is_not_looked_for_behind_an_item_that_is_gone(sandbox, session, settings):
+    settings.CONVSESSIONS["CHUNK_ITEMS"] = 1
+    sandbox.fault("fussy", text="BAD", times=None, honest=True)
+    write = deliver_until_settled(operations.append_items(session.pk, [call(1), output(1, "BAD")]))
+    deliver_until_settled(operations.remove_half_pairs(write.pk, reason="half a thought"))
+
+    sandbox.clear_faults()
+    sandbox.fault("lost_after", operation="append_items")
+    after = deliver_until_settled(operations.append_items(session.pk, messages(1)))
+
+    assert after.state == WriteState.SAVED
+    assert kinds(sandbox, session) == ["message"]

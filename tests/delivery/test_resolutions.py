@@ -278,3 +278,15 @@ def test_a_resend_begins_to_count_anew(sandbox, session, quick):
 
     assert write.state == WriteState.SAVED
     assert remote_texts(sandbox, session) == ["m0"]
+
+
+def test_a_rollback_takes_back_what_was_saved_before_it_was_asked_for(sandbox, session):
+    deliver_until_settled(append(session, 1, prefix="before"))
+    sandbox.fault("twice", skip=1, lost=True)
+    write = deliver_until_settled(append(session, 25))
+    assert (write.state, write.items_saved) == (WriteState.AMBIGUOUS, 20)
+
+    write = resolve(write, Resolution.ROLLBACK)
+
+    assert (write.state, write.items_saved) == (WriteState.CANCELLED, 0)
+    assert remote_texts(sandbox, session) == ["before0"]
