@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
 import threading
 
@@ -11,14 +12,12 @@ import pytest
 
 from convsessions.remote import gateway
 
-try:
-    import httpx2 as httpx  # of openai 3
-except ImportError:
-    import httpx  # of openai 2
-
 from . import wire
 from .conftest import KEY, append
 from .rows import NEVER_SENT, REFUSED, STORED, UNKNOWN, row
+
+# The one on which this openai is built: httpx2 since 3.
+httpx = importlib.import_module(openai.DefaultHttpxClient.__mro__[1].__module__)
 
 # -- failure before anything was sent --------------------------------------------------------------------------------
 
