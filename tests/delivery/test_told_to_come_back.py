@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from convsessions import operations
@@ -48,3 +50,16 @@ def test_a_wait_that_is_longer_than_the_first_one_is_as_told(sandbox, session, q
     write.refresh_from_db()
     begun = RequestAttempt.objects.get().sent_at
     assert 7 <= (write.next_attempt_at - begun).total_seconds() < 9
+
+
+def test_a_wait_that_outlasts_a_lease_is_left_to_the_sweep(sandbox, session, quick):
+    quick["RETRY_BACKOFF"] = (0.05, 60.0)
+    sandbox.fault("rate_limited", operation="create_conversation", retry_after="20")
+    write = append(session, 1)
+    began = time.monotonic()
+    operations.deliver(session.pk, budget=30.0)
+
+    assert time.monotonic() - began < 15
+    session.refresh_from_db()
+    write.refresh_from_db()
+    assert (session.lease_token, session.wake_at) == (None, write.next_attempt_at)
