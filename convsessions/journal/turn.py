@@ -166,6 +166,9 @@ class Turn:
 
     def hold(self, write: WriteIntent, code: HoldCode, seconds: float, *, error_code: str, failed: bool = True) -> None:
         """Have the write wait for `seconds` because of `code`; `failed`: count one more failure in a row."""
+        if write.kind == WriteKind.CLEAR and write.cancel_cause and code == HoldCode.MISSING:
+            self.cancel(write)  # given up, and there is no conversation in which it could go on
+            return
         write.hold_code, write.error_code = code, error_code
         write.next_attempt_at = self.now + dt.timedelta(seconds=seconds)
         write.failures += failed
@@ -224,7 +227,8 @@ class Turn:
 
     def _settle(self, write: WriteIntent, state: WriteState, signal: Signal | None) -> None:
         write.move(state)
-        if self._is_partly_saved(write):
+        is_partly_saved = write.kind == WriteKind.APPEND and 0 < write.items_saved < write.items_total
+        if is_partly_saved and write.cancel_cause != CancelCause.CLEAR:
             write.half_pairs = half_pairs_of(write, using=self.using)
         write.settled_at, write.hold_code, write.next_attempt_at = self.now, HoldCode.NONE, None
         self._head = None
@@ -235,10 +239,6 @@ class Turn:
         write.save(update_fields=fields, using=self.using)
         if signal is not None:
             announce(signal, write, using=self.using)
-
-    def _is_partly_saved(self, write: WriteIntent) -> bool:
-        there = write.kind == WriteKind.APPEND and 0 < write.items_saved < write.items_total
-        return there and write.cancel_cause != CancelCause.CLEAR
 
     # -- removals ------------------------------------------------------------------------------------------------
 

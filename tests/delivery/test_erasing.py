@@ -7,6 +7,7 @@ import pytest
 from convsessions import operations
 from convsessions.exceptions import IllegalMove, InvalidInput
 from convsessions.models import WriteChunk
+from convsessions.remote.clients import default_client
 from convsessions.states import HoldCode, WriteState
 from tests.histories import append, deliver_until_settled, messages, remote_texts
 
@@ -109,6 +110,25 @@ def test_under_a_key_that_does_not_see_the_conversation_nothing_counts_as_erased
 
     assert (write.state, write.hold_code) == (WriteState.PENDING, HoldCode.MISSING)
     assert len(remote_texts(sandbox, session)) == 3
+
+
+@pytest.mark.parametrize("steps", [0, 2], ids=["not begun", "begun"])
+def test_where_the_conversation_was_deleted_elsewhere_it_can_be_cancelled_and_cleared(sandbox, session, steps):
+    deliver_until_settled(append(session, 3))
+    session.refresh_from_db()
+    erasing = operations.clear_session(session.pk, erase=True)
+    for _number in range(steps):
+        operations.deliver(session.pk, budget=0)
+    assert bool(operations.get_write(erasing.pk).items_total) == bool(steps)
+    default_client(session).conversations.delete(session.conversation_id)
+    assert deliver_until_settled(erasing).hold_code == HoldCode.MISSING
+
+    operations.cancel_write(erasing.pk)
+    assert deliver_until_settled(erasing).state == WriteState.CANCELLED
+
+    assert deliver_until_settled(operations.clear_session(session.pk)).state == WriteState.SAVED
+    assert deliver_until_settled(append(session, 1, prefix="new")).state == WriteState.SAVED
+    assert remote_texts(sandbox, session) == ["new0"]
 
 
 def test_what_was_refused_before_an_erasure_cannot_be_tried_again(sandbox, session):
