@@ -38,6 +38,13 @@ def quick(settings):
     return settings.CONVSESSIONS
 
 
+@pytest.fixture(autouse=True)
+def one_loop():
+    """What `deliver_ready` keeps for its next call, with its connections, is no other test's."""
+    yield
+    operations.close_loop()
+
+
 @pytest.fixture(scope="session")
 def sandbox_process(tmp_path_factory) -> Iterator[SandboxProcess]:
     folder = tmp_path_factory.mktemp("sandbox")

@@ -32,12 +32,6 @@ print(sorted(set(operations.deliver_ready({limit}, asked_to_end=end.is_set).valu
 """
 
 
-@pytest.fixture(autouse=True)
-def one_loop():
-    yield
-    operations.close_loop()
-
-
 def sessions_with(*counts, owner=None):
     found = []
     for count in counts:
