@@ -18,6 +18,7 @@ from convsessions import operations
 from convsessions.sandbox.testing import SandboxProcess
 
 from .agentic import agentic_api
+from .keys import Keys
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -36,6 +37,12 @@ def quick(settings):
     """Timings that let a test see a deadline, a lease and a settle delay pass."""
     settings.CONVSESSIONS = dict(QUICK)
     return settings.CONVSESSIONS
+
+
+@pytest.fixture
+def keys(quick) -> Keys:
+    """What the site's content is encrypted with."""
+    return Keys(quick)
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ import pytest
 from django.db import connection, models, transaction
 
 from convsessions.models import ConversationSession, Reconciliation, RequestAttempt, WriteChunk, WriteIntent
+from tests.histories import deliver_until_settled
 
 TABLES: tuple[type[models.Model], ...] = (
     ConversationSession,
@@ -95,3 +96,8 @@ def as_operators_do(folder: Path) -> FileBackup | Dump:
     if missing:
         pytest.skip(f"there is no {missing[0]}")
     return Dump(folder)
+
+
+def deliver_all(*writes: WriteIntent) -> list[str]:
+    """Deliver each to its end; returns their states."""
+    return [deliver_until_settled(write).state for write in writes]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from cryptography.fernet import Fernet
 
 from convsessions import operations
 from convsessions.models import WriteIntent
@@ -19,14 +18,9 @@ PUT_BACK = "Put the right one back into CIPHER_KEYS."
 
 
 @pytest.fixture(autouse=True)
-def cipher(quick):
-    quick["CIPHER"], quick["CIPHER_KEYS"] = "convsessions.ciphers.fernet", [Fernet.generate_key().decode()]
-
-
-@pytest.fixture
-def lose(quick):
+def lose(keys):
     """Take the key away for another."""
-    return lambda: quick.update(CIPHER_KEYS=[Fernet.generate_key().decode()], RETRY_BACKOFF=(600.0, 600.0))
+    return keys.lose
 
 
 @pytest.fixture

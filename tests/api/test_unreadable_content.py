@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from cryptography.fernet import Fernet
 
 from convsessions import operations
 
@@ -15,13 +14,9 @@ UNREADABLE = (503, "content_unreadable")
 
 
 @pytest.fixture(autouse=True)
-def cipher(quick):
-    quick["CIPHER"], quick["CIPHER_KEYS"] = "convsessions.ciphers.fernet", [Fernet.generate_key().decode()]
-
-
-@pytest.fixture
-def lose(quick):
-    return lambda: quick.update(CIPHER_KEYS=[Fernet.generate_key().decode()], RETRY_BACKOFF=(600.0, 600.0))
+def lose(keys):
+    """Take the key away for another."""
+    return keys.lose
 
 
 def test_a_held_write_is_told_like_any_other(owner, session, sandbox, lose):

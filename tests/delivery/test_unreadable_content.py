@@ -15,50 +15,21 @@ from convsessions.delivery import protocol
 from convsessions.exceptions import ContentUnreadable, WriteNotSettled
 from convsessions.models import ConversationSession, Reconciliation, WriteChunk, WriteIntent
 from convsessions.remote import clients, gateway
-from convsessions.states import HoldCode, WriteState
+from convsessions.states import WriteState
 from tests.histories import append, append_requests, messages, remote_texts
+from tests.keys import HELD, hold_of, new_key, now
 from tests.restoring import Backup
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-HELD = (HoldCode.CONTENT, True)
 
-
-class Keys:
-    """The keys of the site: `lose` takes the present one away for another, `find` puts it back."""
-
-    def __init__(self, settings: dict) -> None:
-        self.kept = [new_key()]
-        self._settings = settings
-        settings["CIPHER"], settings["CIPHER_KEYS"] = "convsessions.ciphers.fernet", list(self.kept)
-
-    def lose(self) -> None:
-        self._settings["CIPHER_KEYS"] = [new_key()]
-
-    def find(self) -> None:
-        self._settings["CIPHER_KEYS"] = [*self.kept, *self._settings["CIPHER_KEYS"]]
-
-
-def new_key() -> str:
-    return Fernet.generate_key().decode()
-
-
-@pytest.fixture
-def keys(quick):
-    quick["RETRY_BACKOFF"], quick["CHUNK_ITEMS"] = (600.0, 600.0), 3
-    return Keys(quick)
-
-
-def now(write):
-    return WriteIntent.objects.defer("popped").get(pk=write.pk)
+@pytest.fixture(autouse=True)
+def small_chunks(quick):
+    quick["CHUNK_ITEMS"] = 3
 
 
 def state_of(write):
     return now(write).state
-
-
-def hold_of(write):
-    return now(write).hold_code, bool(now(write).needs_attention)
 
 
 def go_on(write, keys):
@@ -272,65 +243,6 @@ def test_what_was_open_in_a_backup_is_not_decided_without_its_content_either(san
     assert not now(write).settled
     assert go_on(write, keys).state == WriteState.SAVED
     assert remote_texts(sandbox, session) == ["first0", "m0", "m1"]
-
-
-def test_a_clear_takes_away_what_cannot_be_read(sandbox, session, keys):
-    """It is the way out for a key that is lost for good."""
-    sandbox.fault("lost_after", operation="append_items")
-    write = append(session, 2)
-    while not write.chunks.filter(state=WriteState.SENDING, requests__outcome="unknown").exists():
-        operations.deliver(session.pk, budget=0)
-    keys.lose()
-    operations.deliver(session.pk)
-    assert hold_of(write) == HELD
-    clear = operations.clear_session(session.pk)
-    after = append(session, 1, prefix="after")
-    operations.deliver(session.pk)
-    assert [now(one).state for one in (write, clear, after)] == ["cancelled", "saved", "saved"]
-    assert Reconciliation.objects.get(write=write).evidence == {"code": "content_unreadable"}
-    assert remote_texts(sandbox, session) == ["after0"]
-
-
-def test_a_pending_write_can_be_cancelled_without_its_key(sandbox, session, keys):
-    write = append(session, 2)
-    keys.lose()
-    operations.deliver(session.pk)
-    operations.cancel_write(write.pk)
-    assert now(write).state == WriteState.CANCELLED
-
-
-def test_one_in_flight_that_is_cancelled_is_left_to_a_person_who_may_abandon_it(sandbox, session, keys):
-    sandbox.fault("lost_after", operation="append_items")
-    write = append(session, 2)
-    while not write.chunks.filter(state=WriteState.SENDING, requests__outcome="unknown").exists():
-        operations.deliver(session.pk, budget=0)
-    keys.lose()
-    operations.cancel_write(write.pk)
-    operations.deliver(session.pk)
-    assert now(write).state == WriteState.AMBIGUOUS
-
-    with pytest.raises(ContentUnreadable):
-        operations.inspect_write(write.pk)
-    with pytest.raises(ContentUnreadable):
-        operations.resolve_write(write.pk, "accept", reason="so")
-    assert now(write).state == WriteState.AMBIGUOUS
-    operations.resolve_write(write.pk, "abandon", reason="the key is lost")
-    assert now(write).state == WriteState.CANCELLED
-
-
-def test_so_is_one_of_a_restored_journal_whose_key_was_not_restored(sandbox, session, keys):
-    first = append(session, 1)
-    operations.deliver(session.pk)
-    write = append(session, 3, prefix="later")
-    operations.after_restore()
-    keys.lose()
-
-    operations.deliver(session.pk)
-    assert (state_of(first), hold_of(write)) == (WriteState.SAVED, HELD)
-    operations.cancel_write(write.pk)
-    operations.deliver(session.pk)
-
-    assert (state_of(write), now(write).error_code) == (WriteState.AMBIGUOUS, "undecided")
 
 
 def test_an_ambiguous_write_that_is_checked_again_is_held(sandbox, session, keys):

@@ -20,15 +20,12 @@ from convsessions.models import WriteChunk, WriteIntent
 from convsessions.operations import encrypting
 from convsessions.states import WriteState
 from tests.histories import append, deliver_until_settled, eventually, remote_texts
+from tests.keys import new_key
 from tests.models.test_ciphers import COLUMNS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CHUNKS, POPPED = HOLDERS
-
-
-def new_key() -> str:
-    return Fernet.generate_key().decode()
 
 
 @pytest.fixture
