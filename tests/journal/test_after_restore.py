@@ -34,9 +34,9 @@ def test_the_command_says_what_it_finds_and_changes_nothing_on_a_dry_run(sandbox
 
     call_command("after_restore")
     out = capsys.readouterr().out
-    assert "2 sessions have open writes.\n1 appends are looked for" in out
-    assert "1 pops are left to a person" in out
-    assert "1 of the sessions have no conversation" in out
+    assert "Sessions with open writes: 2\nAppends that are looked for" in out
+    assert "done: 1\n" in out
+    assert "Sessions without a conversation in the backup: 1\n" in out
     assert deliver_until_settled(writes[1]).state == WriteState.AMBIGUOUS
 
     call_command("after_restore", "--json")

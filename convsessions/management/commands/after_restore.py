@@ -35,14 +35,13 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({**dataclasses.asdict(done), "dry_run": dry_run}))
             return
         would = "would be" if dry_run else "are"
-        self.stdout.write(f"{done.sessions} sessions have open writes.")
-        self.stdout.write(f"{done.appends} appends {would} looked for in the history before anything of them is sent.")
+        say = self.stdout.write
+        say(f"Sessions with open writes: {done.sessions}")
+        say(f"Appends that {would} looked for in the history before anything of them is sent: {done.appends}")
         if done.pops:
-            self.stdout.write(f"{done.pops} pops {would} left to a person: nobody can tell whether they were done.")
+            say(f"Pops that {would} left to a person, for nobody can tell whether they were done: {done.pops}")
         if done.ambiguous:
-            self.stdout.write(f"{done.ambiguous} writes were ambiguous already.")
+            say(f"Writes that were ambiguous already: {done.ambiguous}")
         if done.without_conversation:
-            self.stdout.write(
-                f"{done.without_conversation} of the sessions have no conversation in the backup. They begin one; what "
-                "was created since stays behind at the API."
-            )
+            say(f"Sessions without a conversation in the backup: {done.without_conversation}")
+            say("They begin another one; one that was created since stays behind at the API.")
