@@ -103,10 +103,12 @@ async def _deliver(session_id: uuid.UUID, through: int, ends: float, client: Any
 
 def _session_and_busy(session_id: uuid.UUID) -> tuple[ConversationSession, bool]:
     """The session, and whether a write of it is open."""
+    # In this order: what settles in between shows in the session. The other way round it would show in neither.
+    busy = WriteIntent.objects.using(alias()).queue(session_id).exists()
     session = ConversationSession.objects.using(alias()).filter(pk=session_id).first()
     if session is None:
         raise SessionNotFound(f"no session {session_id}")
-    return session, WriteIntent.objects.using(alias()).queue(session_id).exists()
+    return session, busy
 
 
 def _again(write: WriteIntent) -> WriteIntent:

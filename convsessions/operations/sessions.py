@@ -164,11 +164,13 @@ def session_of(session_id: uuid.UUID) -> ConversationSession:
 
 def as_cleared(session: ConversationSession) -> ConversationSession | None:
     """The session as it is now, where a clear took its conversation away while that was read; else None."""
+    # In this order: a clear that settles in between shows in the session.
+    clears = WriteIntent.objects.using(alias()).queue(session.pk).filter(kind=WriteKind.CLEAR)
+    is_going = clears.filter(target_id=session.conversation_id or "").exists()
     now = session_of(session.pk)
     if now.conversation_id != session.conversation_id:
         return now
-    clears = WriteIntent.objects.using(alias()).queue(session.pk).filter(kind=WriteKind.CLEAR)
-    if not clears.filter(target_id=session.conversation_id or "").exists():
+    if not is_going:
         return None
     now.conversation_id = None  # deleted, and its worker is about to record that
     return now

@@ -29,6 +29,9 @@ class Demo:
     def __init__(self, folder: Path, *arguments: str, **env: str) -> None:
         self.folder, self.mark = folder, f"mark-{uuid.uuid4()}"
         site = {"DATABASE_URL": f"sqlite:///{folder / 'site.sqlite3'}", "OPENAI_API_KEY": "sk-real", "Q_WORKERS": "0"}
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # As a shell has it in the background; what is started here would ignore it, too.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         self.process = subprocess.Popen(
             [sys.executable, MANAGE, "demo", *arguments],
             env={**os.environ, **site, "TMPDIR": str(folder), "DEMO_MARK": self.mark, **env},
